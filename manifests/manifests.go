@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manifests carries those files of this folder into Go which a program needs as well as a cluster, so that there
-// is one source for both.
+// Package manifests carries those files of this folder into Go which a program needs as well as a cluster, so that
+// there is one source for both.
 package manifests
 
 import _ "embed"

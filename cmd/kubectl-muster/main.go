@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-muster is a plugin of kubectl: it says why a gang waits, what would let it start, and whether one would start.
+// Command kubectl-muster is a plugin of kubectl: it says why a gang waits, what would let it start, and whether one
+// would start.
 package main
 
 import (

@@ -214,8 +214,8 @@ func runManager(ctx context.Context, o *options) error {
 	return nil
 }
 
-// metricsServer serves metrics and profiles as kube-scheduler does: by HTTPS with a certificate that it signs itself, to those whom
-// the API server knows and allows to get the path.
+// metricsServer serves metrics and profiles as kube-scheduler does: by HTTPS with a certificate that it signs itself,
+// to those whom the API server knows and allows to get the path.
 func (o *options) metricsServer() metricsserver.Options {
 	server := metricsserver.Options{
 		BindAddress: o.metricsAddress, SecureServing: true, FilterProvider: filters.WithAuthenticationAndAuthorization,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command crds shortens the CRDs of a directory: it removes the descriptions from the schemas of embedded types of
-// Kubernetes (a PodSpec has 500 KB of them), and keeps those of Muster's own fields. The result fits into the annotation
-// of a client-side apply.
+// Kubernetes (a PodSpec has 500 KB of them), and keeps those of Muster's own fields. The result fits into the
+// annotation of a client-side apply.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command eventdoc writes docs/events.md: every reason of an event and of a condition, with the comment of its constant in
-// the API packages.
+// Command eventdoc writes docs/events.md: every reason of an event and of a condition, with the comment of its constant
+// in the API packages.
 package main
 
 import (

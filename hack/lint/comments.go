@@ -38,8 +38,8 @@ var commentsAnalyzer = &analysis.Analyzer{
 	},
 }
 
-// checkGroup reports exported types, constants and variables without a comment of their own, of their group, or, for constants
-// and variables, at the end of their line.
+// checkGroup reports exported types, constants and variables without a comment of their own, of their group, or, for
+// constants and variables, at the end of their line.
 func checkGroup(pass *analysis.Pass, group *ast.GenDecl) {
 	for _, spec := range group.Specs {
 		switch spec := spec.(type) {
@@ -55,7 +55,8 @@ func checkGroup(pass *analysis.Pass, group *ast.GenDecl) {
 	}
 }
 
-// checkContext reports a context that is not the first parameter. A *testing.T, or another testing type, may come before it.
+// checkContext reports a context that is not the first parameter. A *testing.T, or another testing type, may come
+// before it.
 func checkContext(pass *analysis.Pass, fn *ast.FuncType) {
 	before := "context.Context"
 	for _, field := range fn.Params.List {
@@ -109,7 +110,8 @@ var columnsAnalyzer = &analysis.Analyzer{
 	},
 }
 
-// checkColumns reports a comment whose line is too long. One behind code, a directive and a word that cannot be wrapped may be longer.
+// checkColumns reports a comment whose line is too long. One behind code, a directive and a word that cannot be wrapped
+// may be longer.
 func checkColumns(pass *analysis.Pass, c *ast.Comment, line string) {
 	text, found := strings.CutPrefix(strings.TrimLeft(line, "\t"), "// ")
 	columns := utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")

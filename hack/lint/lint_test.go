@@ -15,7 +15,8 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// TestOwnAnalyzers runs the analyzers of this directory, with policy and suppressions, over packages with one fault per line.
+// TestOwnAnalyzers runs the analyzers of this directory, with policy and suppressions, over packages with one fault per
+// line.
 func TestOwnAnalyzers(t *testing.T) {
 	own := []*analysis.Analyzer{importsAnalyzer, clockAnalyzer, commentsAnalyzer, columnsAnalyzer}
 	for _, a := range own {
@@ -38,8 +39,8 @@ func TestOwnAnalyzers(t *testing.T) {
 		module+"/pkg/scheduler", module+"/pkg/scheduler/kubescheduler")
 }
 
-// TestAnalyzersOfOthers runs all analyzers over a package with a fault for each of those that are linked from elsewhere, or, of go
-// vet and staticcheck, for some.
+// TestAnalyzersOfOthers runs all analyzers over a package with a fault for each of those that are linked from
+// elsewhere, or, of go vet and staticcheck, for some.
 func TestAnalyzersOfOthers(t *testing.T) {
 	pkgs, err := packages.Load(&packages.Config{
 		Mode: packages.LoadAllSyntax,

@@ -5,8 +5,8 @@
 //	go vet -vettool=bin/lint ./...
 //
 // It links the analyzers of go vet, those of staticcheck, a few others, and those of this directory, which know what is
-// particular to this repository; policy.go has their settings. The go command runs it for one package at a time and caches
-// the result, so a package is analyzed again only if it or something it imports has changed.
+// particular to this repository; policy.go has their settings. The go command runs it for one package at a time and
+// caches the result, so a package is analyzed again only if it or something it imports has changed.
 package main
 
 import (
@@ -22,8 +22,8 @@ func main() {
 	unitchecker.Main(analyzersFor(os.Args[len(os.Args)-1])...)
 }
 
-// analyzersFor returns the analyzers for the package that the last argument of the command line describes. If it does not
-// describe one, the go command asks for lint's flags or version.
+// analyzersFor returns the analyzers for the package that the last argument of the command line describes. If it does
+// not describe one, the go command asks for lint's flags or version.
 func analyzersFor(argument string) []*analysis.Analyzer {
 	if strings.HasSuffix(argument, ".cfg") && factsOnly(argument) {
 		return factsOfOthers

@@ -54,8 +54,8 @@ var (
 	waits      = []string{"time.Sleep", "time.After", "time.AfterFunc", "time.Tick", "time.NewTimer", "time.NewTicker"}
 )
 
-// rules are the directions of docs/architecture.md, and where the time is a parameter or comes from a clock that is passed in. For
-// the pure packages, test/purity has the rules.
+// rules are the directions of docs/architecture.md, and where the time is a parameter or comes from a clock that is
+// passed in. For the pure packages, test/purity has the rules.
 var rules = []rule{
 	{
 		in: []string{"pkg/apis/scheduling/...", "pkg/apis/grove/...", "pkg/apis/topology/..."},

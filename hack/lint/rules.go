@@ -83,7 +83,8 @@ func importProblems(pkg, file, path string, spec *ast.ImportSpec) []string {
 	return found
 }
 
-// groupOf returns the place of an import: the standard library, whose paths begin without a dot, other modules, this one.
+// groupOf returns the place of an import: the standard library, whose paths begin without a dot, other modules, this
+// one.
 func groupOf(path string) int {
 	first, _, _ := strings.Cut(path, "/")
 	switch {

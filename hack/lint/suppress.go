@@ -79,8 +79,8 @@ func accepted(pass *analysis.Pass, check string, d analysis.Diagnostic) bool {
 	return false
 }
 
-// newSuppressionsAnalyzer returns an analyzer that runs after the others and reports suppressions that name no analyzer, give no
-// reason, or accept nothing.
+// newSuppressionsAnalyzer returns an analyzer that runs after the others and reports suppressions that name no
+// analyzer, give no reason, or accept nothing.
 func newSuppressionsAnalyzer(others []*analysis.Analyzer) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name:     "suppressions",

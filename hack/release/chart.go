@@ -98,8 +98,8 @@ func addManifests(objects map[string]manifest, file, namespace string) error {
 	return nil
 }
 
-// components are those of manifests/components that the chart has, with the value that turns each of them on. Its PriorityClasses
-// are a list.
+// components are those of manifests/components that the chart has, with the value that turns each of them on. Its
+// PriorityClasses are a list.
 var components = map[string]string{
 	"cert-manager": "certManager.enabled", "monitoring": "monitoring.enabled", "networkpolicy": "networkPolicy.enabled",
 }

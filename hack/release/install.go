@@ -26,8 +26,8 @@ const uninstallHeader = `# What install.yaml of Muster %s has, without the CRDs.
 #   kubectl delete -f uninstall.yaml
 `
 
-// writeInstallFiles renders the kustomizations with the images of this release: install.yaml with the CRDs, uninstall.yaml
-// without them.
+// writeInstallFiles renders the kustomizations with the images of this release: install.yaml with the CRDs,
+// uninstall.yaml without them.
 func (r Release) writeInstallFiles() error {
 	for _, file := range []struct {
 		name, header string

@@ -8,8 +8,8 @@
 //	release -readme docs/chart.md
 //	release -push registry.example.com/muster -version v0.1.0 -out dist
 //
-// The same binaries give the same bytes: the only time in what is written is that of -created. It is a module of its own,
-// so that its dependencies stay out of the programs.
+// The same binaries give the same bytes: the only time in what is written is that of -created. It is a module of its
+// own, so that its dependencies stay out of the programs.
 package main
 
 import (

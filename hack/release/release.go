@@ -65,8 +65,8 @@ func (r Release) archive(files []file) ([]byte, error) {
 	return archive.Bytes(), err
 }
 
-// WriteFiles writes into Out, which has to be empty, what needs no binaries: install.yaml, uninstall.yaml, the chart, and
-// chart.yaml, which is what the chart installs in muster-system with these values (YAML).
+// WriteFiles writes into Out, which has to be empty, what needs no binaries: install.yaml, uninstall.yaml, the chart,
+// and chart.yaml, which is what the chart installs in muster-system with these values (YAML).
 func (r Release) WriteFiles(values string) error {
 	if err := emptyFolder(r.Out); err != nil {
 		return err

@@ -93,8 +93,8 @@ func testEqual(t *testing.T, out, again string) {
 	}
 }
 
-// testPrograms unpacks the archives that docker load takes and starts their entrypoints: with root's rights as the user of
-// the image, with nothing but its files.
+// testPrograms unpacks the archives that docker load takes and starts their entrypoints: with root's rights as the user
+// of the image, with nothing but its files.
 func testPrograms(t *testing.T, out string) {
 	for _, program := range programs {
 		t.Run(program.name, func(t *testing.T) {
@@ -133,7 +133,8 @@ func testPrograms(t *testing.T, out string) {
 	}
 }
 
-// testPlugin does what krew does: it takes the archive of this platform, whose checksum the manifest has, and runs the program in it.
+// testPlugin does what krew does: it takes the archive of this platform, whose checksum the manifest has, and runs the
+// program in it.
 func testPlugin(t *testing.T, out string) {
 	data, err := os.ReadFile(filepath.Join(out, ".krew.yaml"))
 	if err != nil {

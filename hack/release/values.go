@@ -17,8 +17,8 @@ type value struct {
 	byDefault   any
 }
 
-// values returns those of the chart; those of one section are beside each other. What the manifests say is the default: deployments has
-// "scheduler" and "controller", config the configuration of muster-scheduler.
+// values returns those of the chart; those of one section are beside each other. What the manifests say is the default:
+// deployments has "scheduler" and "controller", config the configuration of muster-scheduler.
 func values(registry string, deployments map[string]map[string]any, config string) []value {
 	all := []value{
 		{"registry", "Where the images are.", registry},

@@ -35,8 +35,8 @@ type Advice struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Find returns the changes after which the gang would start, at most one or two of each kind. out is what an explained attempt to plan
-// it as it is led to: it does not start. It takes little more than the limit.
+// Find returns the changes after which the gang would start, at most one or two of each kind. out is what an explained
+// attempt to plan it as it is led to: it does not start. It takes little more than the limit.
 func Find(ctx context.Context, c *Cluster, key gangs.Key, out *gangadmission.Outcome, limit time.Duration) (*Advice, error) {
 	facts, ok := c.Offline.Facts(key)
 	if out.Work == nil || !ok || facts.Group == nil || facts.Tree == nil {
@@ -74,8 +74,8 @@ func (c *Cluster) nodesWhere(has func(*corev1.Node) bool) []*corev1.Node {
 	return found
 }
 
-// fewestNodes returns the change of as few of the nodes as possible that starts the gang: those that the plan for all of them uses, without
-// each one that is not needed.
+// fewestNodes returns the change of as few of the nodes as possible that starts the gang: those that the plan for all
+// of them uses, without each one that is not needed.
 func (f *finder) fewestNodes(nodes []*corev1.Node, of func(nodes []*corev1.Node) *Change) *Change {
 	if len(nodes) == 0 {
 		return nil
@@ -334,8 +334,8 @@ func (f *finder) levelLabels() []string {
 	return sets.List(labels)
 }
 
-// shapes returns one node of each kind of node that the gang may use more of, the most frequent kind first, and of several domains of
-// the levels that the gang requires.
+// shapes returns one node of each kind of node that the gang may use more of, the most frequent kind first, and of
+// several domains of the levels that the gang requires.
 func (f *finder) shapes() []*corev1.Node {
 	type shape struct {
 		nodes   int

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package advice finds the smallest changes of a cluster, or of a gang, after which a gang that waits would start. Each is tried: the
-// change is made in an Offline scheduler, the gang is planned there as in a scheduling cycle, and the change is taken back.
+// Package advice finds the smallest changes of a cluster, or of a gang, after which a gang that waits would start. Each
+// is tried: the change is made in an Offline scheduler, the gang is planned there as in a scheduling cycle, and the
+// change is taken back.
 package advice
 
 import (
@@ -44,7 +45,8 @@ type Change struct {
 	Kind Kind `json:"kind"`
 	// Text says what is changed: "node-0006 is uncordoned".
 	Text string `json:"text"`
-	// Size is how large it is, in units of its kind: nodes, pods or sub-groups that the minimum has less, the priority, GPUs that a gang holds.
+	// Size is how large it is, in units of its kind: nodes, pods or sub-groups that the minimum has less, the priority,
+	// GPUs that a gang holds.
 	Size int64 `json:"size"`
 	// Command does it, "" if it needs more than one.
 	Command string `json:"command,omitempty"`
@@ -66,7 +68,8 @@ type Cluster struct {
 	Classes map[string]*schedulingv1.PriorityClass
 }
 
-// make makes the change in the Offline, and returns what takes it back. An error means that the Offline must not be used any more.
+// make makes the change in the Offline, and returns what takes it back. An error means that the Offline must not be
+// used any more.
 func (c *Cluster) make(x *Change) (undo func() error, err error) {
 	var undone []func() error
 	undo = func() error {
@@ -185,8 +188,8 @@ func (p *prober) starts(x *Change) bool {
 	return out != nil && len(out.Placements) > 0
 }
 
-// smallest returns the change with the smallest n, of those from 1 to most, that starts the gang, by bisection; of returns the change
-// of a size. nil: even the largest does not, or the time is over.
+// smallest returns the change with the smallest n, of those from 1 to most, that starts the gang, by bisection; of
+// returns the change of a size. nil: even the largest does not, or the time is over.
 func (p *prober) smallest(most int, of func(n int) *Change) *Change {
 	if most < 1 {
 		return nil

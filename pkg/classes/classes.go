@@ -22,8 +22,8 @@ import (
 type Options struct {
 	// Class is the class of the PodCliqueSets that are served.
 	Class string
-	// GroveLease is the name of the Lease of Grove's operator, GroveNamespaces are the namespaces in which it counts. Users
-	// may create Leases in their own namespaces.
+	// GroveLease is the name of the Lease of Grove's operator, GroveNamespaces are the namespaces in which it counts.
+	// Users may create Leases in their own namespaces.
 	GroveLease      string
 	GroveNamespaces []string
 }

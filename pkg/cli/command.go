@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cli is the command kubectl muster. It reads a cluster, live or from a snapshot, makes an offline scheduler of it
-// (gangadmission.Offline), and prints what that decides. It writes nothing to the cluster.
+// Package cli is the command kubectl muster. It reads a cluster, live or from a snapshot, makes an offline scheduler of
+// it (gangadmission.Offline), and prints what that decides. It writes nothing to the cluster.
 package cli
 
 import (
@@ -64,8 +64,8 @@ func OSStreams() Streams {
 	return s
 }
 
-// silence drops what the code of the scheduler and the client libraries log: it is not for users of this command. The loggers are global, and
-// must not be replaced while others log.
+// silence drops what the code of the scheduler and the client libraries log: it is not for users of this command. The
+// loggers are global, and must not be replaced while others log.
 var silence = sync.OnceFunc(func() {
 	klog.SetLogger(logr.Discard())
 	log.SetLogger(logr.Discard())

@@ -25,7 +25,8 @@ import (
 var shortKinds = map[string]string{"pg": "podgroup", "po": "pod", "pcs": "podcliqueset", "pclq": "podclique", "pcsg": "podcliquescalinggroup",
 	"lws": "leaderworkerset", "sts": "statefulset", "rs": "replicaset"}
 
-// kindOf returns a kind in lower case from how a user writes it: "pg", "podgroups", "PodGroup", "podgroups.scheduling.run.ai".
+// kindOf returns a kind in lower case from how a user writes it: "pg", "podgroups", "PodGroup",
+// "podgroups.scheduling.run.ai".
 func kindOf(written string) string {
 	kind, _, _ := strings.Cut(strings.ToLower(written), ".")
 	if long := shortKinds[kind]; long != "" {
@@ -45,8 +46,8 @@ func splitName(args []string) (kind, name string) {
 	return "", args[0]
 }
 
-// gangsOf returns the gangs of a PodGroup, of a pod, or of any object that owns pods, directly or by what it owns. Without a kind, a
-// PodGroup of the name comes first. An error names what is similar.
+// gangsOf returns the gangs of a PodGroup, of a pod, or of any object that owns pods, directly or by what it owns.
+// Without a kind, a PodGroup of the name comes first. An error names what is similar.
 func (w *world) gangsOf(namespace, kind, name string) ([]gangs.Key, error) {
 	own := gangs.Key{Namespace: namespace, Name: name}
 	groups := snapshot.All[*v2alpha2.PodGroup](w.snapshot)

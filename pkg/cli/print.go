@@ -123,8 +123,8 @@ func clauses(text string) []string {
 	return all
 }
 
-// table prints rows in columns that are as wide as their longest cell, without blanks at the ends of lines. The last column is
-// shortened to the width.
+// table prints rows in columns that are as wide as their longest cell, without blanks at the ends of lines. The last
+// column is shortened to the width.
 func (o *options) table(w io.Writer, rows [][]string) {
 	var widths []int
 	for _, row := range rows {

@@ -16,8 +16,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// large is a cluster of 5,000 nodes of 8 GPUs in racks of 16, 40,000 pods and 2,000 waiting gangs: 5,000 gangs of 7 pods, one per node, of
-// one GPU each run; of those that wait, a half needs whole nodes, and the others two GPUs per pod in one rack.
+// large is a cluster of 5,000 nodes of 8 GPUs in racks of 16, 40,000 pods and 2,000 waiting gangs: 5,000 gangs of 7
+// pods, one per node, of one GPU each run; of those that wait, a half needs whole nodes, and the others two GPUs per
+// pod in one rack.
 func large() *scene {
 	const nodes, waiting = 5000, 2000
 	s := (&scene{}).nodes(nodes, func(i int, w *wrappers.NodeWrapper) {
@@ -60,7 +61,8 @@ func large() *scene {
 	return s
 }
 
-// BenchmarkLarge measures whole commands on a snapshot of a large cluster, from the file to the text, and their CPU time.
+// BenchmarkLarge measures whole commands on a snapshot of a large cluster, from the file to the text, and their CPU
+// time.
 func BenchmarkLarge(b *testing.B) {
 	name := os.Getenv("SNAPSHOT") // where it is kept; "": nowhere
 	if name == "" {

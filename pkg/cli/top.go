@@ -28,7 +28,8 @@ type Top struct {
 	typeMeta `json:",inline"`
 	GPUs     int64 `json:"gpus"`
 	Used     int64 `json:"used"`
-	// Incomplete are those of Used that gangs hold whose minimum is not bound; Ending those of pods that are being deleted.
+	// Incomplete are those of Used that gangs hold whose minimum is not bound; Ending those of pods that are being
+	// deleted.
 	Incomplete int64 `json:"incomplete"`
 	Ending     int64 `json:"ending"`
 	// Free are free on nodes that take pods, Closed on those that are cordoned or not ready.
@@ -48,8 +49,8 @@ type TopNode struct {
 	Name  string `json:"name"`
 	Where string `json:"where,omitempty"` // its domains, the outermost first: "zone-a/rack-3"
 	GPUs  int64  `json:"gpus"`
-	// Cells has one letter for each GPU: that of the gang in Top.Gangs, "+" of a gang without a letter, "o" of a pod without a gang, "." free, "x"
-	// free on a node that takes no pods.
+	// Cells has one letter for each GPU: that of the gang in Top.Gangs, "+" of a gang without a letter, "o" of a pod
+	// without a gang, "." free, "x" free on a node that takes no pods.
 	Cells string `json:"cells"`
 	State string `json:"state,omitempty"` // "cordoned", "not ready"
 }
@@ -204,8 +205,8 @@ type waitingGang struct {
 	key gangs.Key
 }
 
-// waitingGangs returns the gangs with pods that wait for their minimum, those that want most GPUs first, with what muster-scheduler has
-// written about their present specs.
+// waitingGangs returns the gangs with pods that wait for their minimum, those that want most GPUs first, with what
+// muster-scheduler has written about their present specs.
 func (w *world) waitingGangs() []waitingGang {
 	seen := map[gangs.Key]bool{}
 	var waiting []waitingGang

@@ -37,8 +37,8 @@ type Tree struct {
 // Node is the gang, or a sub-group of it.
 type Node struct {
 	Group string `json:"group"` // "": the gang itself
-	// Need is the minimum: pods of a leaf, direct children otherwise. Bound, Exist and Ready are counted likewise; a child is bound, exists
-	// or is ready if its minimum is.
+	// Need is the minimum: pods of a leaf, direct children otherwise. Bound, Exist and Ready are counted likewise; a
+	// child is bound, exists or is ready if its minimum is.
 	Need  int `json:"need"`
 	Bound int `json:"bound"`
 	Exist int `json:"exist"`
@@ -180,7 +180,8 @@ func (o *options) printTrees(w io.Writer, trees []Tree) {
 	}
 }
 
-// rowsOf returns the rows of a node and those below it. prefix is drawn before its name, below before those of its children.
+// rowsOf returns the rows of a node and those below it. prefix is drawn before its name, below before those of its
+// children.
 func rowsOf(n *Node, name, prefix, below, state string) [][]string {
 	row := []string{prefix + name, message.Count(n.Need, unitOf(n)), fmt.Sprint(n.Bound), fmt.Sprint(n.Exist), fmt.Sprint(n.Ready), "", state, n.Where}
 	if n.GPUs > 0 {

@@ -120,7 +120,8 @@ func TestUnreadPriorityClasses(t *testing.T) {
 	}
 }
 
-// Objects of the same name in two namespaces are two, and so are two with the same generateName; those of a higher priority go first.
+// Objects of the same name in two namespaces are two, and so are two with the same generateName; those of a higher
+// priority go first.
 func TestManifestsWithSimilarNames(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder

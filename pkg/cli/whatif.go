@@ -262,8 +262,8 @@ func (w *world) countCopies(ctx context.Context, m *manifest, x *WhatIf, limit i
 	return n, nil
 }
 
-// drain takes the pods off nodes and plans the gangs that lose some: their controllers create them again, as they are. Pods that nobody
-// controls, and those that are being deleted already, are not created again.
+// drain takes the pods off nodes and plans the gangs that lose some: their controllers create them again, as they are.
+// Pods that nobody controls, and those that are being deleted already, are not created again.
 func (w *world) drain(ctx context.Context, names []string, x *WhatIf) error {
 	drained := sets.New(names...)
 	for _, name := range names {
@@ -307,7 +307,8 @@ func isOfDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
 }
 
-// replacementOf returns the pod that its controller creates instead of an evicted one; nil: there is none, or it has done so already.
+// replacementOf returns the pod that its controller creates instead of an evicted one; nil: there is none, or it has
+// done so already.
 func replacementOf(pod *corev1.Pod, now time.Time) *corev1.Pod {
 	if metav1.GetControllerOf(pod) == nil || pod.DeletionTimestamp != nil {
 		return nil

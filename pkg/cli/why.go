@@ -216,8 +216,8 @@ func (w *world) explainFacts(key gangs.Key) (*Explanation, error) {
 	return x, nil
 }
 
-// preferTold takes the message of the PodGroup's status if it gives the same reason: muster-scheduler has read more about pods that do
-// not exist, such as their owners.
+// preferTold takes the message of the PodGroup's status if it gives the same reason: muster-scheduler has read more
+// about pods that do not exist, such as their owners.
 func (x *Explanation) preferTold(facts *podgroup.Facts) {
 	told := meta.FindStatusCondition(facts.Group.Status.Conditions, v2alpha2.ConditionSatisfied)
 	if told != nil && told.Reason == x.Reason && told.Status == metav1.ConditionFalse {
@@ -236,7 +236,8 @@ func waitingSince(facts *podgroup.Facts) time.Time {
 // maxListed is the number of gangs that a text or a list names.
 const maxListed = 5
 
-// ahead returns the first of the waiting gangs of the same or a higher priority that are tried before the gang, and their number.
+// ahead returns the first of the waiting gangs of the same or a higher priority that are tried before the gang, and
+// their number.
 func (w *world) ahead(key gangs.Key) ([]string, int) {
 	var names []string
 	order := w.Offline.Registry().InOrder()
@@ -405,8 +406,8 @@ type WaitingGang struct {
 	Message string `json:"message"`
 }
 
-// whyAll prints the reasons of all gangs that wait, as muster-scheduler has written them. Gangs of which it has written none are planned,
-// until the time is over.
+// whyAll prints the reasons of all gangs that wait, as muster-scheduler has written them. Gangs of which it has written
+// none are planned, until the time is over.
 func (o *options) whyAll(ctx context.Context, w *world) error {
 	list := &Waiting{typeMeta: metaOf("Waiting"), Taken: w.snapshot.Taken}
 	reasons := map[string]*WaitingReason{}

@@ -73,8 +73,8 @@ func newWorld(ctx context.Context, s *snapshot.Snapshot) (*world, error) {
 	return w, nil
 }
 
-// withoutUnreadClasses returns the objects of a snapshot. If PriorityClasses could not be listed, PodGroups name none: it is not known
-// that theirs do not exist.
+// withoutUnreadClasses returns the objects of a snapshot. If PriorityClasses could not be listed, PodGroups name none:
+// it is not known that theirs do not exist.
 func withoutUnreadClasses(s *snapshot.Snapshot) []runtime.Object {
 	if s.IsUnread("priorityclasses."+schedulingv1.GroupName) == "" {
 		return s.Objects

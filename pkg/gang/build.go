@@ -163,8 +163,8 @@ func newBuilder(groups []Node) *builder {
 	return b
 }
 
-// walkParents fills depth and cyclic. It climbs from each group to the root, to the group itself, or for as many levels as there are
-// groups.
+// walkParents fills depth and cyclic. It climbs from each group to the root, to the group itself, or for as many levels
+// as there are groups.
 func (b *builder) walkParents() {
 	const isRoot, isUnknown = -1, -2
 	parents := make([]int, len(b.groups))

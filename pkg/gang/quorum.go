@@ -64,9 +64,9 @@ type Lack struct {
 	Need  int // Group.Min
 }
 
-// Missing returns the groups below their minimum, each before its children; empty if the tree is satisfied. Groups below a satisfied
-// one are left out: to fill them would add surplus. Siblings are sorted: those that have pods already (which would be wasted) come
-// first, then those with the smallest share of the pods they need, then in spec order.
+// Missing returns the groups below their minimum, each before its children; empty if the tree is satisfied. Groups
+// below a satisfied one are left out: to fill them would add surplus. Siblings are sorted: those that have pods already
+// (which would be wasted) come first, then those with the smallest share of the pods they need, then in spec order.
 // Source: KAI Scheduler's minSubGroups proposal, "Scheduler Logic Changes".
 func (t *Tree) Missing(c Counts) []Lack { return t.root.appendMissing(nil, c) }
 
@@ -107,8 +107,8 @@ func (g *Group) podsBelow(c Counts) int {
 	return n
 }
 
-// SurplusPods returns how many pods of c the minimum of a satisfied tree does not need. The minimum uses the satisfied children that
-// need the fewest pods, the first ones in spec order among equals.
+// SurplusPods returns how many pods of c the minimum of a satisfied tree does not need. The minimum uses the satisfied
+// children that need the fewest pods, the first ones in spec order among equals.
 func (t *Tree) SurplusPods(c Counts) int { return t.root.podsBelow(c) - t.root.podsOfMinimum(c) }
 
 // podsOfMinimum returns how many pods the minimum of a satisfied group uses.

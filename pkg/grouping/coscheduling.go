@@ -10,8 +10,8 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// gangOfCoscheduling: a PodGroup of Coscheduling is a gang of minMember pods. A plan counts what its pods need, and holds no
-// room while it waits, so that minResources and scheduleTimeoutSeconds have nothing to add.
+// gangOfCoscheduling: a PodGroup of Coscheduling is a gang of minMember pods. A plan counts what its pods need, and
+// holds no room while it waits, so that minResources and scheduleTimeoutSeconds have nothing to add.
 func gangOfCoscheduling(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
 	var group struct {
 		Spec struct {

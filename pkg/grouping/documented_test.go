@@ -19,7 +19,8 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// TestDocumentedWorkloads: the trees of workloads as the documentation of their projects shows them, all named w, with UID u1.
+// TestDocumentedWorkloads: the trees of workloads as the documentation of their projects shows them, all named w, with
+// UID u1.
 func TestDocumentedWorkloads(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("testdata/shapes.txt")

@@ -39,8 +39,8 @@ type replicatedJob struct {
 	} `json:"template"`
 }
 
-// firstJobs is the sub-group of the replicated jobs that start together, if there are later ones. No replicated job has a dot
-// in its name.
+// firstJobs is the sub-group of the replicated jobs that start together, if there are later ones. No replicated job has
+// a dot in its name.
 const firstJobs = "first.jobs"
 
 var errTooManyJobs = refuse("its replicated jobs and their Jobs need more than %d sub-groups, which is the most that a PodGroup lists: its pods wait; "+
@@ -53,8 +53,9 @@ var errTooManyJobs = refuse("its replicated jobs and their Jobs need more than %
 //	    └── <Job>         minMember: the pods that exist at the same time, or as its mark says; if it is exclusive, it
 //	                      requires the level, and its leader starts first
 //
-// A replicated job that JobSet creates only after another one starts as a whole, later: the root needs one child, which is the
-// replicated job that comes first, or first.jobs with all that do. When these have completed, a later one is that child.
+// A replicated job that JobSet creates only after another one starts as a whole, later: the root needs one child, which
+// is the replicated job that comes first, or first.jobs with all that do. When these have completed, a later one is
+// that child.
 func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
 	var set jobSet
 	if err := convert(object, &set); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// TestJobSets: JobSets as its documentation shows them, the PodGroup that each needs, and how many pods, as JobSet labels
-// them, find each leaf.
+// TestJobSets: JobSets as its documentation shows them, the PodGroup that each needs, and how many pods, as JobSet
+// labels them, find each leaf.
 func TestJobSets(t *testing.T) {
 	t.Parallel()
 	const (

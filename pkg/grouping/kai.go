@@ -21,8 +21,8 @@ const (
 // preemptibilities are the values of kaiPreemptibility.
 var preemptibilities = []v2alpha2.Preemptibility{v2alpha2.Preemptible, v2alpha2.NonPreemptible, v2alpha2.SemiPreemptible}
 
-// obeyKAI sets the fields of a PodGroup for which labels and annotations have a key of KAI. A field that has another value already
-// is refused.
+// obeyKAI sets the fields of a PodGroup for which labels and annotations have a key of KAI. A field that has another
+// value already is refused.
 func obeyKAI(spec *v2alpha2.PodGroupSpec, labels, annotations map[string]string) error {
 	if p := v2alpha2.Preemptibility(labels[kaiPreemptibility]); p != "" {
 		switch {

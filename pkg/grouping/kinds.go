@@ -27,8 +27,8 @@ type Kind struct {
 	gangs func(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error)
 }
 
-// IsNative reports whether objects of the kind are groups of Kubernetes itself, which form trees, and are read in whatever version is
-// served: the kind has none.
+// IsNative reports whether objects of the kind are groups of Kubernetes itself, which form trees, and are read in
+// whatever version is served: the kind has none.
 func (k Kind) IsNative() bool { return k.Group == membership.NativeGroup }
 
 // plan is what a controller will create for a workload.
@@ -69,7 +69,8 @@ var kinds = []Kind{
 // PodGroupKind is the kind of PodGroups, of Muster and of others.
 const PodGroupKind = "PodGroup"
 
-// Name returns what the kind is called: "Job", or "PodGroup.scheduling.x-k8s.io" for the PodGroups of another scheduler.
+// Name returns what the kind is called: "Job", or "PodGroup.scheduling.x-k8s.io" for the PodGroups of another
+// scheduler.
 func (k Kind) Name() string {
 	if k.IsNamed() {
 		return k.GroupKind().String()
@@ -153,8 +154,8 @@ func convert(object *unstructured.Unstructured, to any) error {
 	return nil
 }
 
-// Strip removes from a stored workload all that is not read here: most of it are the containers of its pods. It changes the
-// object, and returns other objects as they are.
+// Strip removes from a stored workload all that is not read here: most of it are the containers of its pods. It changes
+// the object, and returns other objects as they are.
 func Strip(object any) (any, error) {
 	if u, ok := object.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)

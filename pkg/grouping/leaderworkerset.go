@@ -32,14 +32,17 @@ type leaderWorkerSet struct {
 	} `json:"spec"`
 }
 
-// lwsExclusiveTopology makes LeaderWorkerSet create workers only when their leader is bound, and gives each replica a domain.
+// lwsExclusiveTopology makes LeaderWorkerSet create workers only when their leader is bound, and gives each replica a
+// domain.
 const lwsExclusiveTopology = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
-// maxReplicas is the maximum number of PodGroups of a LeaderWorkerSet. Whoever may write one must not fill etcd with them.
+// maxReplicas is the maximum number of PodGroups of a LeaderWorkerSet. Whoever may write one must not fill etcd with
+// them.
 const maxReplicas = 10_000
 
-// gangsOfReplicas: each replica of a LeaderWorkerSet is a gang of its leader and its workers, also the replicas that exist
-// only during a rollout. Where workers are created when their leader is ready, or bound, it starts first, and they start together.
+// gangsOfReplicas: each replica of a LeaderWorkerSet is a gang of its leader and its workers, also the replicas that
+// exist only during a rollout. Where workers are created when their leader is ready, or bound, it starts first, and
+// they start together.
 func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
 	var set leaderWorkerSet
 	if err := convert(object, &set); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// TestLeaderWorkerSets: LeaderWorkerSets as its documentation shows them, the PodGroups that they need, and how many pods,
-// as LeaderWorkerSet labels them, find each.
+// TestLeaderWorkerSets: LeaderWorkerSets as its documentation shows them, the PodGroups that they need, and how many
+// pods, as LeaderWorkerSet labels them, find each.
 func TestLeaderWorkerSets(t *testing.T) {
 	t.Parallel()
 	const (
@@ -124,8 +124,8 @@ func TestLeaderWorkerSets(t *testing.T) {
 	}
 }
 
-// podsOfReplica returns the pods that LeaderWorkerSet makes for a replica: a leader of a StatefulSet of the name of the set, and
-// workers of one of the name of the leader.
+// podsOfReplica returns the pods that LeaderWorkerSet makes for a replica: a leader of a StatefulSet of the name of the
+// set, and workers of one of the name of the leader.
 func podsOfReplica(t *testing.T, object *unstructured.Unstructured, index int) []*corev1.Pod {
 	t.Helper()
 	var set leaderWorkerSet

@@ -9,8 +9,8 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// IsNamed reports whether the objects of the kind are the groups of another scheduler or of Kubernetes, which pods name. A PodGroup is made of
-// one only when such a pod exists that no other scheduler runs.
+// IsNamed reports whether the objects of the kind are the groups of another scheduler or of Kubernetes, which pods
+// name. A PodGroup is made of one only when such a pod exists that no other scheduler runs.
 func (k Kind) IsNamed() bool { return k.Kind == PodGroupKind || k.IsNative() }
 
 // NamedBy returns the PodGroup of the kind's API group that a pod belongs to by its name, "" for none.
@@ -30,7 +30,8 @@ func (k Kind) MadeName(name string) string {
 	return membership.DialectOf(k.Group).GroupName(name)
 }
 
-// StripPod removes from a stored pod all that NamedBy and JoinTree do not read. It changes no object, and returns others as they are.
+// StripPod removes from a stored pod all that NamedBy and JoinTree do not read. It changes no object, and returns
+// others as they are.
 func StripPod(object any) (any, error) {
 	pod, is := object.(*corev1.Pod)
 	if !is {

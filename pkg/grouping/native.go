@@ -78,7 +78,8 @@ func ParentOf(group *unstructured.Unstructured) string {
 // maxNativeLevels is the depth of a tree of CompositePodGroups and their PodGroups.
 const maxNativeLevels = 4
 
-// RootOf returns the topmost CompositePodGroup of a group, "" if it is itself the topmost group. The error says why there is none.
+// RootOf returns the topmost CompositePodGroup of a group, "" if it is itself the topmost group. The error says why
+// there is none.
 func (n *NativeGroups) RootOf(group *unstructured.Unstructured) (string, error) {
 	root, levels := "", 1
 	for parent := ParentOf(group); parent != ""; levels++ {
@@ -159,8 +160,8 @@ func gangOfNative(object *unstructured.Unstructured, in *NativeGroups) (map[stri
 // never is longer than any gang waits, in nanoseconds: 100 years.
 const never = 100 * 365 * 24 * 3600 * 1_000_000_000
 
-// subGroups returns the sub-groups of all that is in a CompositePodGroup, and its minimum; nil: all of its children, one of which
-// never has a pod.
+// subGroups returns the sub-groups of all that is in a CompositePodGroup, and its minimum; nil: all of its children,
+// one of which never has a pod.
 func (n *NativeGroups) subGroups(name string, composite nativeGroup, parent *string, level int) (subGroups []v2alpha2.SubGroup, minSubGroup *int32, err error) {
 	children := n.children[name]
 	for _, child := range children {
@@ -244,8 +245,8 @@ const (
 	reasonPreempted     = "PreemptionByScheduler"
 )
 
-// NativeConditions returns the conditions of a PodGroup of Kubernetes, by that which was made of it or of the tree that it is in; nil:
-// they stay. What is True once stays so, as does what is said of pods of other schedulers.
+// NativeConditions returns the conditions of a PodGroup of Kubernetes, by that which was made of it or of the tree that
+// it is in; nil: they stay. What is True once stays so, as does what is said of pods of other schedulers.
 func NativeConditions(object *unstructured.Unstructured, made *v2alpha2.PodGroup, now metav1.Time) []metav1.Condition {
 	var status struct {
 		Status struct {

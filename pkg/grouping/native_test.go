@@ -47,7 +47,8 @@ func nativeObjects(t *testing.T, version, lines string) []*unstructured.Unstruct
 	return objects
 }
 
-// TestNative: what the API of Kubernetes says, and what is made of it. Where Muster differs, docs/migration.md says why.
+// TestNative: what the API of Kubernetes says, and what is made of it. Where Muster differs, docs/migration.md says
+// why.
 func TestNative(t *testing.T) {
 	t.Parallel()
 	const (

@@ -34,9 +34,9 @@ func refuse(format string, args ...any) error { return &RefusedError{fmt.Sprintf
 // all is the value of scheduling.run.ai/min-member for as many pods as the workload has.
 const all = "all"
 
-// PodGroups returns the PodGroups of the gangs of a workload, sorted by name. None without an error: it needs none, because
-// nothing asks for it, its pods name another one, or it has no pods now. The error is a *RefusedError if a user has to decide.
-// Source: docs/decisions, W13.
+// PodGroups returns the PodGroups of the gangs of a workload, sorted by name. None without an error: it needs none,
+// because nothing asks for it, its pods name another one, or it has no pods now. The error is a *RefusedError if a user
+// has to decide. Source: docs/decisions, W13.
 func (k Kind) PodGroups(object *unstructured.Unstructured) ([]*v2alpha2.PodGroup, error) {
 	return k.PodGroupsIn(object, nil)
 }
@@ -116,8 +116,8 @@ func checkObject(object *unstructured.Unstructured, in ...membership.Minimum) er
 	return nil
 }
 
-// isGrouped reports whether the PodGroups of the template's pods are made for them: they name none, do not opt out, and a
-// scheduler of Muster may schedule them.
+// isGrouped reports whether the PodGroups of the template's pods are made for them: they name none, do not opt out, and
+// a scheduler of Muster may schedule them.
 func (t template) isGrouped() bool {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}}
 	pod.Spec.SchedulingGroup = t.Spec.SchedulingGroup

@@ -35,9 +35,9 @@ type rayGroup struct {
 	Template template `json:"template"`
 }
 
-// gangOfRayCluster: a RayCluster is one gang, with a leaf for each group: the head, and of each group of workers all, or
-// minReplicas if they are autoscaled. A group that may have no workers has no part in the minimum: it stands beside the
-// head, of which one is needed.
+// gangOfRayCluster: a RayCluster is one gang, with a leaf for each group: the head, and of each group of workers all,
+// or minReplicas if they are autoscaled. A group that may have no workers has no part in the minimum: it stands beside
+// the head, of which one is needed.
 func gangOfRayCluster(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
 	var cluster rayCluster
 	if err := convert(object, &cluster); err != nil || cluster.Spec.Suspend {

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// TestRayClusters: RayClusters as their documentation shows them, which KubeRay makes for RayJobs and RayServices too, and the
-// PodGroup that each needs.
+// TestRayClusters: RayClusters as their documentation shows them, which KubeRay makes for RayJobs and RayServices too,
+// and the PodGroup that each needs.
 func TestRayClusters(t *testing.T) {
 	t.Parallel()
 	const (

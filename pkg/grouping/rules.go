@@ -129,7 +129,8 @@ func (p *program) value(expression cel.Program, what string, object *unstructure
 	return plain(value), nil
 }
 
-// plain returns a value of CEL as a decoder of JSON would: maps that an expression itself writes are of CEL's own types.
+// plain returns a value of CEL as a decoder of JSON would: maps that an expression itself writes are of CEL's own
+// types.
 func plain(value ref.Val) any {
 	m, is := value.(traits.Mapper)
 	if !is {
@@ -153,8 +154,8 @@ func (p *program) number(expression cel.Program, what string, object *unstructur
 	return int32(n), err
 }
 
-// gangs returns the gang of a workload: its pods of all templates with a mark. If there are several templates, each is a leaf, which
-// its pods name.
+// gangs returns the gang of a workload: its pods of all templates with a mark. If there are several templates, each is
+// a leaf, which its pods name.
 func (p *program) gangs(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
 	if p.suspended != nil {
 		if suspended, err := p.value(p.suspended, "suspended", object); err != nil || suspended == true {

@@ -21,7 +21,8 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// TestShapes: workloads as their documentation shows them, the PodGroup that each needs, and where its pods look for one.
+// TestShapes: workloads as their documentation shows them, the PodGroup that each needs, and where its pods look for
+// one.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	const (
@@ -164,8 +165,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// checkGroups compares the PodGroups of a workload, as it is stored and as it is cached, with what describe is to say; of a
-// refusal want is the beginning. It returns the workload.
+// checkGroups compares the PodGroups of a workload, as it is stored and as it is cached, with what describe is to say;
+// of a refusal want is the beginning. It returns the workload.
 func checkGroups(t *testing.T, manifest, want string) *unstructured.Unstructured {
 	t.Helper()
 	object := &unstructured.Unstructured{}
@@ -288,8 +289,8 @@ func podOf(t *testing.T, object *unstructured.Unstructured) *corev1.Pod {
 	return pod
 }
 
-// TestNamesAgree: the name of a PodGroup is valid whatever that of the workload is, it is the one that the pods look for, and
-// differs for workloads of other names, kinds and UIDs.
+// TestNamesAgree: the name of a PodGroup is valid whatever that of the workload is, it is the one that the pods look
+// for, and differs for workloads of other names, kinds and UIDs.
 func TestNamesAgree(t *testing.T) {
 	t.Parallel()
 	seen := map[string]string{}

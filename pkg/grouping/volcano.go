@@ -29,8 +29,8 @@ type volcanoGroup struct {
 	} `json:"spec"`
 }
 
-// gangOfVolcano: a PodGroup of Volcano is a gang of minMember pods. If these are what its tasks need in all, it is a tree
-// with a leaf for each task; if they are fewer, Volcano does not look at the tasks.
+// gangOfVolcano: a PodGroup of Volcano is a gang of minMember pods. If these are what its tasks need in all, it is a
+// tree with a leaf for each task; if they are fewer, Volcano does not look at the tasks.
 func gangOfVolcano(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error) {
 	var group volcanoGroup
 	if err := convert(object, &group); err != nil {

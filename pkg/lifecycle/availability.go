@@ -155,8 +155,8 @@ type ScalingGroup struct {
 	Followed string
 	Updating bool
 	Old      bool
-	// Told is the hash of the revision that the set's controller has told the group to follow. HasMembers: a PodClique of
-	// the group exists.
+	// Told is the hash of the revision that the set's controller has told the group to follow. HasMembers: a PodClique
+	// of the group exists.
 	Told       string
 	HasMembers bool
 	// Newest is the creation time of its youngest PodClique, zero if there is none.
@@ -231,8 +231,8 @@ type SetReplica struct {
 
 // Preemption is the loss of pods of a replica to a gang of higher priority.
 type Preemption struct {
-	// Text is when, by whom and what was lost: "preempted at 2026-03-01 10:31:35 UTC by ml/urgent (priority 1000 over 100): 4 pods
-	// above its minimum". "": nothing.
+	// Text is when, by whom and what was lost: "preempted at 2026-03-01 10:31:35 UTC by ml/urgent (priority 1000 over
+	// 100): 4 pods above its minimum". "": nothing.
 	Text string
 	// Whole: it lost all of its pods. Otherwise they were above its minimum.
 	Whole bool
@@ -279,8 +279,8 @@ func (r SetReplica) allObjects(clique func(Clique) bool, group func(ScalingGroup
 	return len(r.Missing) == 0
 }
 
-// Preemptions returns which of the replicas have lost pods to a preemption, each as a clause: those that were preempted as a whole and
-// are not available, and all those that lack pods above their minimum.
+// Preemptions returns which of the replicas have lost pods to a preemption, each as a clause: those that were preempted
+// as a whole and are not available, and all those that lack pods above their minimum.
 func Preemptions(replicas []SetReplica) []string {
 	var clauses []string
 	for _, r := range replicas {
@@ -340,7 +340,8 @@ func FirstLack(replicas []GroupReplica) string {
 	return ""
 }
 
-// Terminating returns the name of the first clique or scaling group of the replica that is being deleted, "" if none is.
+// Terminating returns the name of the first clique or scaling group of the replica that is being deleted, "" if none
+// is.
 func (r SetReplica) Terminating() string {
 	for _, o := range r.objects() {
 		if o.terminating {

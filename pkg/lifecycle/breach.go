@@ -60,7 +60,8 @@ type Availability struct {
 	BreachedSince time.Time
 	// Delay is the effective termination delay. nil: gang termination is off.
 	Delay *time.Duration
-	// IsFinal: the workload has failed, and the status records a breach, which stays as it is: it says what was missing.
+	// IsFinal: the workload has failed, and the status records a breach, which stays as it is: it says what was
+	// missing.
 	IsFinal bool
 	// Cause is text for the message about why some are not available, "" if the cause is unknown. See LostNodes.
 	Cause string

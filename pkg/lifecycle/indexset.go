@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// MaxIndicesLength is the maximum length in bytes of the text of an IndexSet in a status, which is the limit of the CRDs.
+// MaxIndicesLength is the maximum length in bytes of the text of an IndexSet in a status, which is the limit of the
+// CRDs.
 const MaxIndicesLength = 131072
 
 // IndexSet is a set of indices of pods or replicas. It is stored as ranges, so that a text from a status takes no more

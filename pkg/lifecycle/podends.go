@@ -129,7 +129,8 @@ type PodEnd struct {
 	Init      bool
 	// ExitCode is the exit code of the container.
 	ExitCode int32
-	// Reason is the reason in the status of the container or the pod, such as OOMKilled or Evicted. "" if there is none.
+	// Reason is the reason in the status of the container or the pod, such as OOMKilled or Evicted. "" if there is
+	// none.
 	Reason string
 }
 

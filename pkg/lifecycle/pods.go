@@ -33,12 +33,13 @@ type Pod struct {
 	Lived   time.Duration
 	// Succeeded: it ended with success, and this was recorded before it was deleted, or it is not being deleted.
 	Succeeded bool
-	// Failed: its phase is Failed, or a container that will not be restarted exited non-zero. End describes the failure.
+	// Failed: its phase is Failed, or a container that will not be restarted exited non-zero. End describes the
+	// failure.
 	Failed bool
 	End    PodEnd
 
-	// Preempted: a scheduler has preempted it, and it is being deleted, or has failed or ended meanwhile.
-	// PreemptedBy is the gang that has preempted it, "ml/urgent (priority 1000)"; "": that is not known, or it was not preempted.
+	// Preempted: a scheduler has preempted it, and it is being deleted, or has failed or ended meanwhile. PreemptedBy
+	// is the gang that has preempted it, "ml/urgent (priority 1000)"; "": that is not known, or it was not preempted.
 	Preempted   bool
 	PreemptedBy string
 
@@ -88,8 +89,8 @@ func (p Pod) IsAvailable(minReady time.Duration, now time.Time) bool {
 // isRunning reports whether the pod runs on a node that responds. Source: docs/decisions, J11.
 func (p Pod) isRunning() bool { return p.Running && p.LostNode == "" }
 
-// isLost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over. A pod that
-// has ended and needs no kubelet to go is not lost: it goes as soon as its finalizers do.
+// isLost reports whether a terminating pod is considered lost: its node is unreachable and its grace period is over. A
+// pod that has ended and needs no kubelet to go is not lost: it goes as soon as its finalizers do.
 func (p Pod) isLost(now time.Time) bool {
 	return p.Terminating && p.Unreachable && !now.Before(p.GraceEnds) && !(p.Ended && p.Stopped)
 }
@@ -136,7 +137,8 @@ type PodDecision struct {
 // NewPod is a pod to create.
 type NewPod struct {
 	Index int
-	// Replaces is the UID of the lost pod whose index it reuses, usually "". It is part of the name, see naming.PodName.
+	// Replaces is the UID of the lost pod whose index it reuses, usually "". It is part of the name, see
+	// naming.PodName.
 	Replaces string
 }
 
@@ -160,11 +162,11 @@ const (
 
 // DecidePods returns which pods to create and which to delete. Source: docs/decisions, W4.
 //
-//   - Terminating pods are not counted and not selected again. The index of a terminating pod stays in use until its object
-//     is gone, or its node is unreachable and its grace period is over. A replacement waits for this index and does not take
-//     a higher one.
-//   - The same holds for the index of a pod of Others, whether it is terminating or not. A pod of Others that ended and has
-//     no owner is ignored, because it does not run and no controller deletes it.
+//   - Terminating pods are not counted and not selected again. The index of a terminating pod stays in use until its
+//     object is gone, or its node is unreachable and its grace period is over. A replacement waits for this index and
+//     does not take a higher one.
+//   - The same holds for the index of a pod of Others, whether it is terminating or not. A pod of Others that ended and
+//     has no owner is ignored, because it does not run and no controller deletes it.
 //   - A pod that ended keeps its index, is deleted after a back-off (EndedDelay), and is replaced when it is gone.
 //   - Scaling in deletes pods in the order of InDeletionOrder, never more than the PodGroup allows.
 //   - Of two pods with the same index the younger is deleted.
@@ -240,7 +242,8 @@ func (m podsByIndex) at(i int) *indexPods {
 	return m[i]
 }
 
-// countPods returns the pods that count, the oldest first, and all by index. A younger pod of the same index is deleted.
+// countPods returns the pods that count, the oldest first, and all by index. A younger pod of the same index is
+// deleted.
 func (d *PodDecision) countPods(c CliquePods, now time.Time) (counted []Pod, indices podsByIndex) {
 	pods := slices.Clone(c.Pods)
 	slices.SortFunc(pods, byAge)

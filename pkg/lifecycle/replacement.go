@@ -125,8 +125,8 @@ type Unit struct {
 	Replacing bool
 	// Admitted: the unit has a PodGroup of its own, which was created for Attempt and is admitted.
 	Admitted bool
-	// NotBefore is when PodCliques of Attempt are created at the earliest, zero: immediately; RaisedAt is when Attempt was
-	// raised. Restart is the number of the restart that waits, for the message.
+	// NotBefore is when PodCliques of Attempt are created at the earliest, zero: immediately; RaisedAt is when Attempt
+	// was raised. Restart is the number of the restart that waits, for the message.
 	NotBefore, RaisedAt time.Time
 	Restart             int32
 	// Replace requests that the unit is replaced because of the state of its PodCliques of Attempt. It has no effect
@@ -182,8 +182,8 @@ type UnitDecision struct {
 	// Earlier: an object of an earlier attempt exists. The PodGroup of the current attempt is not created before it is
 	// gone, because its pods would count towards that PodGroup.
 	Earlier bool
-	// Paused describes what the creation of the PodGroup and the PodCliques waits for: the time of a restart, or what Pause
-	// was given; "" if it does not wait.
+	// Paused describes what the creation of the PodGroup and the PodCliques waits for: the time of a restart, or what
+	// Pause was given; "" if it does not wait.
 	Paused string
 	// RequeueAfter is when the decision changes without an event; 0: it does not.
 	RequeueAfter time.Duration
@@ -191,16 +191,16 @@ type UnitDecision struct {
 
 // DecideUnit returns which PodCliques of a unit to create and which to delete. Source: docs/decisions, W10, T7, J12.
 //
-//   - PodCliques of an earlier attempt are deleted. As long as one of them or a pod of an earlier attempt exists, no PodClique
-//     is created.
-//   - If all PodCliques of a unit are gone or being deleted, while pods of them exist or the unit is admitted, a user has
-//     deleted them, and the whole unit is replaced: its attempt is raised. In a set replica this is not inferred while a
-//     scaling group replaces a part of it, because the group has deleted these PodCliques.
-//   - The PodCliques of an attempt are not created before Unit.NotBefore. A clock that was ahead when that was recorded, so
-//     that the attempt was raised in the future, delays nothing.
+//   - PodCliques of an earlier attempt are deleted. As long as one of them or a pod of an earlier attempt exists, no
+//     PodClique is created.
+//   - If all PodCliques of a unit are gone or being deleted, while pods of them exist or the unit is admitted, a user
+//     has deleted them, and the whole unit is replaced: its attempt is raised. In a set replica this is not inferred
+//     while a scaling group replaces a part of it, because the group has deleted these PodCliques.
+//   - The PodCliques of an attempt are not created before Unit.NotBefore. A clock that was ahead when that was
+//     recorded, so that the attempt was raised in the future, delays nothing.
 //   - If Unit.Replace requests a replacement, the attempt is raised and healthy PodCliques are replaced too.
-//   - If a single PodClique is gone, it is recreated when its remaining pods are gone. By then it is known whether other
-//     PodCliques were deleted with it.
+//   - If a single PodClique is gone, it is recreated when its remaining pods are gone. By then it is known whether
+//     other PodCliques were deleted with it.
 //   - Lost pods are not waited for: their nodes are unreachable and their grace period is over.
 //
 // The facts about pods and PodCliques may be outdated when they come from a cache: the caller must read them from the
@@ -242,8 +242,8 @@ type unitCount struct {
 	exists map[string]bool // names of PodCliques of any attempt, terminating or not
 	owners map[string]bool // UIDs of PodCliques that are not being deleted
 	waits  map[string]bool // names of PodCliques that pods of this attempt belong to, which must be gone before
-	// earlier: there is an object of an earlier attempt. going: a PodClique of this attempt is being deleted. explained: the
-	// scaling group of a PodClique or pod replaces it.
+	// earlier: there is an object of an earlier attempt. going: a PodClique of this attempt is being deleted.
+	// explained: the scaling group of a PodClique or pod replaces it.
 	earlier, going, explained bool
 	latest                    Attempt
 }
@@ -300,8 +300,8 @@ func (c *unitCount) addPods(u Unit, d *UnitDecision, now time.Time) {
 	slices.SortFunc(d.Waits, func(a, b UnitPod) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// nextAttempt returns the attempt after all observed ones, because the status that recorded them may have been deleted with
-// its object.
+// nextAttempt returns the attempt after all observed ones, because the status that recorded them may have been deleted
+// with its object.
 func (u Unit) nextAttempt(latest Attempt) Attempt {
 	if !u.OfGroup {
 		return Attempt{Set: following(latest.Set)}
@@ -327,13 +327,14 @@ func (d UnitDecision) Recheck() UnitDecision {
 	return d
 }
 
-// LeftToSet returns the decision for a scaling-group replica of the given attempt whose PodCliques were deleted together
-// with all others of the set replica: the set replaces all of them. Until then nothing is created.
+// LeftToSet returns the decision for a scaling-group replica of the given attempt whose PodCliques were deleted
+// together with all others of the set replica: the set replaces all of them. Until then nothing is created.
 func (d UnitDecision) LeftToSet(attempt Attempt) UnitDecision {
 	return UnitDecision{Attempt: attempt, Waits: d.Waits, WaitsFor: d.WaitsFor, RequeueAfter: d.RequeueAfter}.Recheck()
 }
 
-// RaisedAttempts returns the attempts that the decisions raise, by index. current returns the current attempt of a unit.
+// RaisedAttempts returns the attempts that the decisions raise, by index. current returns the current attempt of a
+// unit.
 func RaisedAttempts(decisions []UnitDecision, current func(i int) Attempt) map[int]Raised {
 	raised := map[int]Raised{}
 	for i, d := range decisions {

@@ -52,20 +52,22 @@ type Fleet struct {
 const (
 	// silentTogether is the time within which nodes stop answering because of one event.
 	silentTogether = 5 * time.Minute
-	// fewSilent is the number of silent nodes up to which each counts by itself, as for the node lifecycle controller of
-	// Kubernetes, as long as another node of the cluster answers.
+	// fewSilent is the number of silent nodes up to which each counts by itself, as for the node lifecycle controller
+	// of Kubernetes, as long as another node of the cluster answers.
 	fewSilent = 2
-	// fleetPeriod is how often pods on nodes that are silent together are judged again: what ends this may happen to other nodes.
+	// fleetPeriod is how often pods on nodes that are silent together are judged again: what ends this may happen to
+	// other nodes.
 	fleetPeriod = 10 * time.Second
-	// reportAfter is within how long a kubelet that answers again reports what its pods do: it writes all states every 10 s.
+	// reportAfter is within how long a kubelet that answers again reports what its pods do: it writes all states every
+	// 10 s.
 	reportAfter = 20 * time.Second
 )
 
-// JudgeFleet returns what is known about the nodes that hold pods of PodCliqueSets. A node is silent together with others
-// if more than half of the nodes, or of those in its zone, became silent within silentTogether of it: their network, or
-// the API server, is the likelier cause, and their pods run. Nodes that were silent before do not count. When so many of them
-// answer again that it is no longer more than half, the grace of the others counts from the latest answer.
-// others are the nodes that hold no such pods and answer.
+// JudgeFleet returns what is known about the nodes that hold pods of PodCliqueSets. A node is silent together with
+// others if more than half of the nodes, or of those in its zone, became silent within silentTogether of it: their
+// network, or the API server, is the likelier cause, and their pods run. Nodes that were silent before do not count.
+// When so many of them answer again that it is no longer more than half, the grace of the others counts from the latest
+// answer. others are the nodes that hold no such pods and answer.
 func JudgeFleet(nodes, others []Node) Fleet {
 	f := Fleet{since: map[string]time.Time{}, held: map[string]string{}}
 	zones := map[string][]Node{}
@@ -84,8 +86,8 @@ func JudgeFleet(nodes, others []Node) Fleet {
 	return f
 }
 
-// hold holds the nodes of an area that are silent together. elsewhere are further nodes that answer, where is added to the
-// clause.
+// hold holds the nodes of an area that are silent together. elsewhere are further nodes that answer, where is added to
+// the clause.
 func (f *Fleet) hold(nodes, elsewhere []Node, where string) {
 	var onsets, answers []time.Time
 	for _, n := range nodes {
@@ -149,8 +151,8 @@ type Lease struct {
 }
 
 const (
-	// unansweredAfter is the age at which a pod for which its scheduler has done nothing shows that the scheduler does not
-	// answer, although it has no Lease, or renews it.
+	// unansweredAfter is the age at which a pod for which its scheduler has done nothing shows that the scheduler does
+	// not answer, although it has no Lease, or renews it.
 	unansweredAfter = time.Minute
 	// leasePeriod is how often the Lease of a scheduler that does not answer is looked at again.
 	leasePeriod = 10 * time.Second
@@ -164,8 +166,8 @@ type Unknowns struct {
 	Back map[string]time.Time
 	// Grace is how long a node may be silent before its pods count as missing; nil: as long as each pod tolerates.
 	Grace *time.Duration
-	// AtOnce: a pod for which its scheduler has done nothing counts as unknown from its creation on. Otherwise a scheduler has
-	// unansweredAfter.
+	// AtOnce: a pod for which its scheduler has done nothing counts as unknown from its creation on. Otherwise a
+	// scheduler has unansweredAfter.
 	AtOnce bool
 }
 
@@ -224,8 +226,9 @@ func (u Unknowns) ofNode(p Pod, after time.Duration, now time.Time) (Silence, ti
 	return s, Sooner(after, delayUntil(s.Until, now))
 }
 
-// AwaitsReport reports whether the pod was running when something was heard of it last, and is said not to be ready, which the
-// control plane writes of pods on nodes that do not answer. A pod of which its kubelet has said so is not ready for certain.
+// AwaitsReport reports whether the pod was running when something was heard of it last, and is said not to be ready,
+// which the control plane writes of pods on nodes that do not answer. A pod of which its kubelet has said so is not
+// ready for certain.
 func (p Pod) AwaitsReport() bool {
 	return p.Running && !p.Ready && !p.Unready && !p.Terminating && !p.Failed && p.LostNode == ""
 }
@@ -319,8 +322,8 @@ func (r GroupReplica) isSilentMember(c Clique) bool {
 	return !c.Attempt.Precedes(r.Attempt) && !c.Terminating && c.Observed && c.Silence.IsSilent()
 }
 
-// Silence returns the first clique or scaling group of the replica of whose minimum it is not known whether it runs, or whose
-// restart waits, and why; "": there is none.
+// Silence returns the first clique or scaling group of the replica of whose minimum it is not known whether it runs, or
+// whose restart waits, and why; "": there is none.
 func (r SetReplica) Silence() (name string, s Silence) {
 	if r.Held.IsSilent() {
 		name, _ = r.Unavailable()
@@ -350,7 +353,8 @@ func (s Silence) String() string {
 	return s.Text + waits + " until " + Timestamp(s.Until)
 }
 
-// ParseSilence returns a silence from the reason of a condition and the clause in its message. An invalid time is ignored.
+// ParseSilence returns a silence from the reason of a condition and the clause in its message. An invalid time is
+// ignored.
 func ParseSilence(reason BreachReason, clause string) Silence {
 	text, until, _ := strings.Cut(clause, waits)
 	s := Silence{Reason: reason, Text: text}

@@ -152,8 +152,8 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestNodesThatAnswerAgain: what the control plane wrote about their pods while they were silent is believed when their kubelets
-// have had the time to report.
+// TestNodesThatAnswerAgain: what the control plane wrote about their pods while they were silent is believed when their
+// kubelets have had the time to report.
 func TestNodesThatAnswerAgain(t *testing.T) {
 	t.Parallel()
 	pod := lifecycle.Pod{Node: "n", Scheduled: true, Running: true}
@@ -213,8 +213,8 @@ func TestSilenceIsNoBreach(t *testing.T) {
 	}
 }
 
-// TestLostPodsOfAJob: pods that are lost with their nodes are a breach of their own kind, from when they are missing for
-// certain, until another pod of the index runs; one that has failed makes it a failure.
+// TestLostPodsOfAJob: pods that are lost with their nodes are a breach of their own kind, from when they are missing
+// for certain, until another pod of the index runs; one that has failed makes it a failure.
 func TestLostPodsOfAJob(t *testing.T) {
 	t.Parallel()
 	minute := time.Minute
@@ -263,8 +263,8 @@ func TestLostPodsOfAJob(t *testing.T) {
 	}
 }
 
-// TestSilentScheduler: a pod that waits is missing for certain as soon as its scheduler has answered, as long as that renews
-// its Lease.
+// TestSilentScheduler: a pod that waits is missing for certain as soon as its scheduler has answered, as long as that
+// renews its Lease.
 func TestSilentScheduler(t *testing.T) {
 	t.Parallel()
 	lease := lifecycle.Lease{Scheduler: "muster-scheduler", Name: "muster-system/muster-scheduler", RenewedAt: now.Add(-2 * time.Second), Expires: now.Add(13 * time.Second)}

@@ -85,10 +85,10 @@ func ParseRequirements(text string) ([]Requirement, error) {
 //
 //   - A standalone parent: its PodClique.
 //   - A parent in another scaling group: any minAvailable of that group's replicas (docs/decisions, W8).
-//   - A parent in the same group: that of the same replica; replicas below minAvailable also wait for any minAvailable of the
-//     replicas.
-//   - Replicas of a group from index minAvailable on are surplus. They are created when the minimum runs and may start alone,
-//     so they wait for parents of their own replica only (docs/decisions, W8).
+//   - A parent in the same group: that of the same replica; replicas below minAvailable also wait for any minAvailable
+//     of the replicas.
+//   - Replicas of a group from index minAvailable on are surplus. They are created when the minimum runs and may start
+//     alone, so they wait for parents of their own replica only (docs/decisions, W8).
 func (o StartOrder) Requirements(set string, i int, clique string, groupReplica int) []Requirement {
 	at := slices.IndexFunc(o.Cliques, func(c OrderedClique) bool { return c.Name == clique })
 	if at < 0 {

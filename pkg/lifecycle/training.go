@@ -64,8 +64,8 @@ type TrainingReplica struct {
 	// Cliques are its PodCliques, including members of scaling groups. Complete: every PodClique of the replica exists.
 	Cliques  []TrainingClique
 	Complete bool
-	// Silence is why it is not known whether a pod of it runs whose node does not answer, NodesLost whether pods were lost with
-	// their nodes. They are only read of a replica with a PodClique below its minimum: WithNodes.
+	// Silence is why it is not known whether a pod of it runs whose node does not answer, NodesLost whether pods were
+	// lost with their nodes. They are only read of a replica with a PodClique below its minimum: WithNodes.
 	Silence   Silence
 	NodesLost bool
 }
@@ -100,8 +100,8 @@ type TrainingOutcome struct {
 	// Restart are the replicas to replace, by index, with the reasons. Each with the reason ReplacedRestart uses one
 	// restart, recorded together with its attempt; those with another reason use none.
 	Restart map[int]Replacement
-	// Held are the replicas with failed pods that are not restarted yet, by index: it is not known whether the nodes of other
-	// pods are lost, for which these may have failed.
+	// Held are the replicas with failed pods that are not restarted yet, by index: it is not known whether the nodes of
+	// other pods are lost, for which these may have failed.
 	Held map[int]Silence
 	// NextRestart is when the next restart is due, or the failure if no restarts are left. Zero: none is due.
 	NextRestart time.Time
@@ -116,14 +116,16 @@ type TrainingOutcome struct {
 // DecideTraining returns the decision on a Training workload. Sources: GREP-0285, "PodCliqueSet Controller";
 // docs/decisions, J3 to J9, T9.
 //
-//   - The phase is Running as long as a pod is running, and was Running at least once: the start is recorded before anything
-//     that follows from it.
+//   - The phase is Running as long as a pod is running, and was Running at least once: the start is recorded before
+//     anything that follows from it.
 //   - A replica has succeeded when all its PodCliques have succeeded, and the workload when all replicas have.
 //   - A replica with a PodClique below its minimum for longer than the delay is restarted as long as restarts are left;
-//     otherwise the workload fails. It is restarted in any case, and uses none, if each of its missing pods was preempted, or a
-//     pod was lost with its node: others fail because of it. As long as it is not known whether one is lost, a failure waits.
+//     otherwise the workload fails. It is restarted in any case, and uses none, if each of its missing pods was
+//     preempted, or a pod was lost with its node: others fail because of it. As long as it is not known whether one is
+//     lost, a failure waits.
 //   - The workload fails when its deadline passes: MaxRuntime after the start, never extended by restarts.
-//   - The phase of a workload that fails becomes Failed when none of its pods is running. Succeeded and Failed are final.
+//   - The phase of a workload that fails becomes Failed when none of its pods is running. Succeeded and Failed are
+//     final.
 func DecideTraining(t Training, now time.Time) TrainingOutcome {
 	o := TrainingOutcome{Phase: t.Phase, StartTime: t.StartTime, Deadline: t.Deadline, Succeeded: t.Succeeded, FinishedAt: t.FinishedAt}
 	if t.Phase == PhaseSucceeded || t.Phase == PhaseFailed {
@@ -295,12 +297,13 @@ func (r TrainingReplica) succeeded() bool {
 type restartDue struct {
 	since, deadline time.Time
 	message         string
-	// excuse is why the missing pods are not a failure of the workload: ReplacedPreemption or ReplacedNodesLost; "": they are.
+	// excuse is why the missing pods are not a failure of the workload: ReplacedPreemption or ReplacedNodesLost; "":
+	// they are.
 	excuse ReplacementReason
 }
 
-// dueRestart returns the first breach of a PodClique of the replica's current attempt, and whether there is one. Unknown
-// states, and PodCliques of an earlier attempt, do not restart the replica.
+// dueRestart returns the first breach of a PodClique of the replica's current attempt, and whether there is one.
+// Unknown states, and PodCliques of an earlier attempt, do not restart the replica.
 func (r TrainingReplica) dueRestart() (restartDue, bool) {
 	var dues []restartDue
 	excuse := ReplacedPreemption

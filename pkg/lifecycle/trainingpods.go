@@ -22,16 +22,17 @@ const (
 
 // TrainingPods contains the facts about a clique of a Training workload and its pods.
 type TrainingPods struct {
-	// CliquePods without LeafMinMember: a Training workload is not scaled. MinAvailable is the number of pods that must run
-	// or have succeeded; 0: none.
+	// CliquePods without LeafMinMember: a Training workload is not scaled. MinAvailable is the number of pods that must
+	// run or have succeeded; 0: none.
 	CliquePods
 	// Delay is how long the clique may be below this minimum before the replica of the set is restarted.
 	Delay time.Duration
 	// Succeeded are the indices whose pods have succeeded, Started those whose pods ran at least once, as recorded in
 	// the status. The pods show what has happened since.
 	Succeeded, Started IndexSet
-	// Preempted are the indices whose last pod that ran was preempted, as recorded in the status. PreemptedBy is the preemptor that
-	// the recorded breach names (Pod.PreemptedBy), "" if there is none: the pods that tell of it may be gone.
+	// Preempted are the indices whose last pod that ran was preempted, as recorded in the status. PreemptedBy is the
+	// preemptor that the recorded breach names (Pod.PreemptedBy), "" if there is none: the pods that tell of it may be
+	// gone.
 	Preempted   IndexSet
 	PreemptedBy string
 	// Lost are the indices whose last pod that ran was lost with its node, as recorded in the status.
@@ -50,7 +51,8 @@ type TrainingDecision struct {
 	// Release are the pods whose finalizer is no longer needed.
 	Release []Pod
 
-	// Succeeded, Started, Preempted and Lost are the values to record. Their texts are not longer than MaxIndicesLength.
+	// Succeeded, Started, Preempted and Lost are the values to record. Their texts are not longer than
+	// MaxIndicesLength.
 	Succeeded, Started, Preempted, Lost IndexSet
 	// SucceededGone is the number of pods that have succeeded and whose objects are gone.
 	SucceededGone int32
@@ -74,11 +76,11 @@ type TrainingDecision struct {
 //   - A pod that was preempted is recorded until another one runs under its index: the reason of a breach tells whether
 //     all missing pods were preempted.
 //   - A pod that succeeded is recorded and never recreated, and its object is kept for its logs.
-//   - A pod that failed or is gone is replaced under its index as long as the clique is not below its minimum, a failed pod
-//     after a back-off, and no longer after maxFailures in a row. Below the minimum it is replaced only if there is a delay, in which the replacement may end the
-//     breach: without a delay the replica of the set is restarted anyway.
-//   - Once every index that started has succeeded, and these are enough, the pods that never started are deleted; when they
-//     are gone the clique has succeeded.
+//   - A pod that failed or is gone is replaced under its index as long as the clique is not below its minimum, a failed
+//     pod after a back-off, and no longer after maxFailures in a row. Below the minimum it is replaced only if there is
+//     a delay, in which the replacement may end the breach: without a delay the replica of the set is restarted anyway.
+//   - Once every index that started has succeeded, and these are enough, the pods that never started are deleted; when
+//     they are gone the clique has succeeded.
 //   - For a workload that has failed no pods are created, and those that have not ended are deleted.
 func DecideTrainingPods(t TrainingPods, now time.Time) TrainingDecision {
 	d := TrainingDecision{PodDecision: PodDecision{Ends: map[int]Ends{}}}
@@ -132,8 +134,8 @@ func (t TrainingPods) MayBeAvailable(now time.Time) bool {
 	return d.Available+silent >= t.MinAvailable
 }
 
-// Nodes returns why it is not known whether pods of the clique run whose nodes do not answer, and whether pods were lost
-// with their nodes and have no successor that runs.
+// Nodes returns why it is not known whether pods of the clique run whose nodes do not answer, and whether pods were
+// lost with their nodes and have no successor that runs.
 func (t TrainingPods) Nodes(now time.Time) (unknown Silence, lost bool) {
 	var silences []Silence
 	for _, p := range t.Pods {
@@ -147,7 +149,8 @@ func (t TrainingPods) Nodes(now time.Time) (unknown Silence, lost bool) {
 	return unknown, d.Lost.Len() > 0
 }
 
-// silentIndices returns the number of indices below n of whose pod it is not known whether it runs, or will run, and why.
+// silentIndices returns the number of indices below n of whose pod it is not known whether it runs, or will run, and
+// why.
 func (d *TrainingDecision) silentIndices(t TrainingPods, n int, indices podsByIndex) (int32, Silence) {
 	succeeded := d.succeeded(t.Pods)
 	var silences []Silence
@@ -212,8 +215,8 @@ func (d *TrainingDecision) indices(t TrainingPods, now time.Time) podsByIndex {
 	return indices
 }
 
-// lastEndIndices returns the indices below n whose last pod that ran ended in a certain way, such as by a preemption, given
-// those recorded and the pods, the oldest first. If they do not fit into the status, all of them count as failed.
+// lastEndIndices returns the indices below n whose last pod that ran ended in a certain way, such as by a preemption,
+// given those recorded and the pods, the oldest first. If they do not fit into the status, all of them count as failed.
 func lastEndIndices(recorded IndexSet, pods []Pod, n int, isSuch func(Pod) bool) IndexSet {
 	last := map[int]bool{} // by index: whether the last pod that ran ended so
 	for _, p := range pods {
@@ -267,10 +270,10 @@ func (d *TrainingDecision) succeeded(pods []Pod) IndexSet {
 	return d.Succeeded.Union(Indices(more...))
 }
 
-// judgeBreach sets the breach. A clique that was never available is in breach as soon as a pod has failed without which the
-// minimum cannot be reached: otherwise a job that crashes at the start would occupy its devices forever. The reason of
-// the breach tells whether all pods that ran and are missing were preempted, or lost with their nodes. There is no breach
-// as long as it depends on pods of which nothing is known. Sources: docs/decisions, J2, J9, T9.
+// judgeBreach sets the breach. A clique that was never available is in breach as soon as a pod has failed without which
+// the minimum cannot be reached: otherwise a job that crashes at the start would occupy its devices forever. The reason
+// of the breach tells whether all pods that ran and are missing were preempted, or lost with their nodes. There is no
+// breach as long as it depends on pods of which nothing is known. Sources: docs/decisions, J2, J9, T9.
 func (d *TrainingDecision) judgeBreach(t TrainingPods, n int, indices podsByIndex, now time.Time) {
 	var starting, failed, missing, preempted, lost int32
 	var causes []string
@@ -329,8 +332,8 @@ func (d *TrainingDecision) judgeBreach(t TrainingPods, n int, indices podsByInde
 	d.Breach.WasAvailable = t.WasAvailable || t.MinAvailable > 0 && d.Available >= t.MinAvailable
 }
 
-// preemptor returns the preemptor of the youngest pod whose preemptor is known, or else the recorded one. "": it is not known, or no
-// index has lost its pod to a preemption.
+// preemptor returns the preemptor of the youngest pod whose preemptor is known, or else the recorded one. "": it is not
+// known, or no index has lost its pod to a preemption.
 func (d *TrainingDecision) preemptor(t TrainingPods) string {
 	if d.Preempted.Len() == 0 {
 		return ""

@@ -80,8 +80,8 @@ type unitKind interface {
 
 // flight is the state of the unit in flight.
 type flight struct {
-	// waits is what its replacement waits for. No reason: it is available, or no longer desired. isRecorded: the unit was
-	// only recorded, and not deleted yet.
+	// waits is what its replacement waits for. No reason: it is available, or no longer desired. isRecorded: the unit
+	// was only recorded, and not deleted yet.
 	waits      UpdateState
 	isRecorded bool
 	// replacement is its name. It may be of a template between the selected unit's and the target.
@@ -103,8 +103,8 @@ type rollout struct {
 	oneByOne bool
 	// rejected is why the API server rejects the target, "": it does not.
 	rejected string
-	// made are the indices of units that this pass creates from the template of the target. progressed: a part of a unit
-	// has become one of the target.
+	// made are the indices of units that this pass creates from the template of the target. progressed: a part of a
+	// unit has become one of the target.
 	made       []int
 	progressed bool
 	// ripeAfter is when the first unit has been ready for minReadySeconds, 0: an event tells.
@@ -124,22 +124,22 @@ type rolloutDecision struct {
 
 // rolloutCount divides the units of an update.
 type rolloutCount struct {
-	// outdated are those of an earlier template, besides leaving and held ones, in the order in which they are replaced;
-	// updated are those of the target.
+	// outdated are those of an earlier template, besides leaving and held ones, in the order in which they are
+	// replaced; updated are those of the target.
 	outdated, updated []updateUnit
-	// held, leaving and unknown count units. available and bound count those that are not leaving, missing those that are
-	// wanted and not known to exist.
+	// held, leaving and unknown count units. available and bound count those that are not leaving, missing those that
+	// are wanted and not known to exist.
 	held, leaving, unknown, missing int
 	available, bound                int32
-	// isOutdated: one that may be leaving is of an earlier template. isUnknown: not all units are known. ripening: one is
-	// ready and not available.
+	// isOutdated: one that may be leaving is of an earlier template. isUnknown: not all units are known. ripening: one
+	// is ready and not available.
 	isOutdated, isUnknown, ripening bool
 	// are, stay and awaitTurn describe outdated and held units.
 	are, stay, awaitTurn string
 
-	// unhealthy are those of the target that are not available, except those that do not fit. made is the number of those
-	// of them that the update has made, which are the first. ripe: one is ready. unready: a bound one is not. settles is
-	// when the first of them does not fit, zero: there is none.
+	// unhealthy are those of the target that are not available, except those that do not fit. made is the number of
+	// those of them that the update has made, which are the first. ripe: one is ready. unready: a bound one is not.
+	// settles is when the first of them does not fit, zero: there is none.
 	unhealthy     []updateUnit
 	made          int
 	ripe, unready bool
@@ -338,8 +338,8 @@ func (r rollout) selectUnits(d *rolloutDecision, c rolloutCount) (next *updateUn
 // obstacle returns what is against replacing the next unit, if there is one, or against ending the update. No reason:
 // nothing.
 func (r rollout) obstacle(d *rolloutDecision, c rolloutCount, next *updateUnit, now time.Time) UpdateState {
-	// needed: one more unit that serves may be replaced only if the others suffice, or all units are needed and all others
-	// are available. Source: docs/decisions, U2.
+	// needed: one more unit that serves may be replaced only if the others suffice, or all units are needed and all
+	// others are available. Source: docs/decisions, U2.
 	others, needed := c.available, min(r.MinAvailable, max(r.Wanted-1, 0))
 	if next != nil && next.available {
 		others--

@@ -29,7 +29,8 @@ type CliqueUpdate struct {
 	// that this pass creates.
 	Deleted map[string]bool
 	Created []int
-	// ScaledOut are those of Created at which no lost pod was. They get the current template, unless the update is paused.
+	// ScaledOut are those of Created at which no lost pod was. They get the current template, unless the update is
+	// paused.
 	ScaledOut []int
 }
 

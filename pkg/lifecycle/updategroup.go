@@ -17,8 +17,8 @@ type GroupUpdate struct {
 	Update
 	// Revision is the number of the PodCliqueSet's revision that the group is to follow.
 	Revision int64
-	// ScaledOut are the desired replicas that were never complete. HoldsNew: they get the previous template, because the
-	// update is paused, or must not reach this replica of the set.
+	// ScaledOut are the desired replicas that were never complete. HoldsNew: they get the previous template, because
+	// the update is paused, or must not reach this replica of the set.
 	ScaledOut []int
 	HoldsNew  bool
 	// SetReached: the update of the set has reached this replica of the set. Without a turn that is because a user has

@@ -56,7 +56,8 @@ func TestScaleInOnDelete(t *testing.T) {
 	}
 }
 
-// TestDeletedOnDelete: a pod that is deleted under OnDelete is replaced by one of the current template, as all new pods.
+// TestDeletedOnDelete: a pod that is deleted under OnDelete is replaced by one of the current template, as all new
+// pods.
 func TestDeletedOnDelete(t *testing.T) {
 	t.Parallel()
 	got := lifecycle.DecidePods(lifecycle.CliquePods{Replicas: 2, MinAvailable: 2, OnDelete: true, Pods: []lifecycle.Pod{old(0)}}, now)
@@ -65,8 +66,8 @@ func TestDeletedOnDelete(t *testing.T) {
 	}
 }
 
-// TestUpdateCost compares the time of a decision on many objects with that of ten decisions on a tenth of them: it does not
-// grow quadratically.
+// TestUpdateCost compares the time of a decision on many objects with that of ten decisions on a tenth of them: it does
+// not grow quadratically.
 func TestUpdateCost(t *testing.T) {
 	for name, decide := range map[string]func(n int) func(){
 		"pods of a clique": func(n int) func() {

@@ -17,9 +17,10 @@ type Target struct {
 	Template string
 }
 
-// Settle returns the indices of the units that exist or are to come back, given the recorded ones, those that exist, and the
-// number that is wanted: what was scaled in is forgotten when nothing is missing. A unit that is created at another index is
-// scaled out. Not known: nothing is recorded before all units existed once. Source: docs/decisions, U9.
+// Settle returns the indices of the units that exist or are to come back, given the recorded ones, those that exist,
+// and the number that is wanted: what was scaled in is forgotten when nothing is missing. A unit that is created at
+// another index is scaled out. Not known: nothing is recorded before all units existed once. Source: docs/decisions,
+// U9.
 func Settle(recorded IndexSet, known bool, present IndexSet, wanted int) IndexSet {
 	settled := present
 	if present.Len() < wanted {
@@ -31,8 +32,9 @@ func Settle(recorded IndexSet, known bool, present IndexSet, wanted int) IndexSe
 	return settled
 }
 
-// AwaitsTurn reports whether an object is told a revision that not all of its units follow before its turn has come, because it
-// is scaled out during an update: its other units keep their template. Not so after an update under OnDelete. p may be nil.
+// AwaitsTurn reports whether an object is told a revision that not all of its units follow before its turn has come,
+// because it is scaled out during an update: its other units keep their template. Not so after an update under
+// OnDelete. p may be nil.
 func (p *Progress) AwaitsTurn(generation, followed string, turn bool) bool {
 	return !turn && !p.Open() && followed != "" && followed != generation && (p == nil || p.Target.Generation != generation)
 }
@@ -48,9 +50,10 @@ type Progress struct {
 	LastProgress time.Time
 	// PausedSince is since when the update is paused. Zero: it is not, or it has ended; not recorded for a set.
 	PausedSince time.Time
-	// Selected is the ready unit in flight: it was deleted, or, of a set, may be changed, and its replacement has not become
-	// available yet. It is the name of a pod, or the index of a replica as text. "": none is in flight. Completed are the
-	// units whose replacements became available, in the order of selection, at most maxCompleted; not recorded for a set.
+	// Selected is the ready unit in flight: it was deleted, or, of a set, may be changed, and its replacement has not
+	// become available yet. It is the name of a pod, or the index of a replica as text. "": none is in flight.
+	// Completed are the units whose replacements became available, in the order of selection, at most maxCompleted; not
+	// recorded for a set.
 	Selected  string
 	Completed []string
 	// SelectedAt is when Selected was selected; recorded for a set only.
@@ -93,8 +96,8 @@ func (p *Progress) recordReached(indices ...int) {
 	}
 }
 
-// NewlyReaches reports whether the update has reached the unit with an index, and the recorded progress does not say so yet.
-// Both may be nil.
+// NewlyReaches reports whether the update has reached the unit with an index, and the recorded progress does not say so
+// yet. Both may be nil.
 func (p *Progress) NewlyReaches(index int, recorded *Progress) bool {
 	return p.Open() && p.Reached.Has(index) && !(recorded.Open() && recorded.Target == p.Target && recorded.Reached.Has(index))
 }
@@ -113,9 +116,9 @@ func (p *Progress) towards(target Target, followed string, now time.Time) *Progr
 	return next
 }
 
-// PreviousOr returns the hash of the revision with which units are recreated that an update has not reached. followed is
-// that of the revision that all units followed last: it applies if no update is in progress, or an earlier version began
-// it and did not record the hash. p may be nil.
+// PreviousOr returns the hash of the revision with which units are recreated that an update has not reached. followed
+// is that of the revision that all units followed last: it applies if no update is in progress, or an earlier version
+// began it and did not record the hash. p may be nil.
 func (p *Progress) PreviousOr(followed string) string {
 	if !p.Open() {
 		return followed
@@ -123,8 +126,8 @@ func (p *Progress) PreviousOr(followed string) string {
 	return cmp.Or(p.Previous, followed)
 }
 
-// countRest counts the time in which an update must not go on, because it is paused or its template is rejected, as progress,
-// so that it has not stalled when it goes on. It returns when it must be called again, 0: it need not.
+// countRest counts the time in which an update must not go on, because it is paused or its template is rejected, as
+// progress, so that it has not stalled when it goes on. It returns when it must be called again, 0: it need not.
 func (p *Progress) countRest(limit time.Duration, now time.Time) time.Duration {
 	if limit <= 0 {
 		return 0
@@ -145,9 +148,9 @@ func (p *Progress) recordPause(paused bool, now time.Time) {
 	}
 }
 
-// suspends reports whether the update suspends the judgement of the minimum: while it is in progress, but not after it has been
-// paused for limit, because nothing is replaced then. until is when that ends, zero: not by itself. A limit that is not positive
-// means never. p may be nil. Source: docs/decisions, T6.
+// suspends reports whether the update suspends the judgement of the minimum: while it is in progress, but not after it
+// has been paused for limit, because nothing is replaced then. until is when that ends, zero: not by itself. A limit
+// that is not positive means never. p may be nil. Source: docs/decisions, T6.
 func (p *Progress) suspends(limit time.Duration, now time.Time) (is bool, until time.Time) {
 	if !p.Open() || p.PausedSince.IsZero() || limit <= 0 {
 		return p.Open(), time.Time{}
@@ -156,18 +159,18 @@ func (p *Progress) suspends(limit time.Duration, now time.Time) (is bool, until 
 	return now.Before(until), until
 }
 
-// unboundGrace is how long a unit of the target may have no node before it is taken for one that does not fit. A unit that
-// does not fit does not keep an update from going on; one that is about to be bound does.
+// unboundGrace is how long a unit of the target may have no node before it is taken for one that does not fit. A unit
+// that does not fit does not keep an update from going on; one that is about to be bound does.
 const unboundGrace = 30 * time.Second
 
-// lacking returns how many of the reached units are missing, given those that exist and the number of units that are wanted
-// and do not exist.
+// lacking returns how many of the reached units are missing, given those that exist and the number of units that are
+// wanted and do not exist.
 func (p *Progress) lacking(existing []updateUnit, missing int) int {
 	return max(0, min(missing, p.Reached.Len()-p.Reached.presentIn(existing).Len()))
 }
 
-// onDelete returns the progress under OnDelete: an update in progress ends, no unit is selected, and none was; an update to
-// another target begins and ends at the same time if some pods were created from an earlier template.
+// onDelete returns the progress under OnDelete: an update in progress ends, no unit is selected, and none was; an
+// update to another target begins and ends at the same time if some pods were created from an earlier template.
 func (p *Progress) onDelete(target Target, outdated bool, now time.Time) *Progress {
 	switch {
 	case outdated && (p == nil || p.Target != target):

@@ -15,13 +15,13 @@ import (
 )
 
 // TestCliqueUpdateRandom simulates updates with random events; of pods, because updates of all units are decided in the
-// same way, and test/sim simulates all levels. The template changes between A, B and C, pods become ready late, deletions
-// fail after they were recorded, the turn is given and taken away, and the update is paused. In a quiet world only the
-// update deletes pods, and the clique is scaled in only; in a noisy one pods become unready, end, are deleted and lost,
-// and the clique is scaled in both directions. What is scaled out has the current template unless the update is paused.
-// At every step no pod of the current template is replaced, no ready pod is replaced while fewer others are available
-// than needed, and in a quiet world only one at a time. At the end all pods are of the latest template, and an update
-// that has ended stays ended.
+// same way, and test/sim simulates all levels. The template changes between A, B and C, pods become ready late,
+// deletions fail after they were recorded, the turn is given and taken away, and the update is paused. In a quiet world
+// only the update deletes pods, and the clique is scaled in only; in a noisy one pods become unready, end, are deleted
+// and lost, and the clique is scaled in both directions. What is scaled out has the current template unless the update
+// is paused. At every step no pod of the current template is replaced, no ready pod is replaced while fewer others are
+// available than needed, and in a quiet world only one at a time. At the end all pods are of the latest template, and
+// an update that has ended stays ended.
 func TestCliqueUpdateRandom(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(400 * rounds.Number()) {

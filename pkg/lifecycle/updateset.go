@@ -14,7 +14,8 @@ import (
 
 // SetUpdate contains the facts that decide how an update of a PodCliqueSet continues.
 type SetUpdate struct {
-	// Update.Progress.Selected is the replica that is being updated. Progress is nil if the template has not changed yet.
+	// Update.Progress.Selected is the replica that is being updated. Progress is nil if the template has not changed
+	// yet.
 	Update
 	// Partition is the index of the first replica that is updated.
 	Partition int
@@ -24,9 +25,9 @@ type SetUpdate struct {
 	Replicas []SetReplica
 	// Waits contains the condition Progressing of the PodCliques and scaling groups of the current replica, by name.
 	Waits map[string]UpdateState
-	// Rejected is why the API server rejects pods of the revision, "": it does not, or that is unknown. The replica that
-	// the update was at stays the selected one while it exists, so that the update goes on with it; its children get no
-	// turn meanwhile.
+	// Rejected is why the API server rejects pods of the revision, "": it does not, or that is unknown. The replica
+	// that the update was at stays the selected one while it exists, so that the update goes on with it; its children
+	// get no turn meanwhile.
 	Rejected string
 }
 

@@ -21,7 +21,8 @@ type Dialect struct {
 
 	// name returns what is in that place.
 	name func(pod *corev1.Pod) string
-	// prefix is what the name of the PodGroup that is made from the named one begins with. "": pods name that of Muster itself.
+	// prefix is what the name of the PodGroup that is made from the named one begins with. "": pods name that of Muster
+	// itself.
 	prefix string
 }
 
@@ -59,8 +60,8 @@ var (
 	// Native is the dialect of Kubernetes itself, whatever version of it is served.
 	Native = Dialect{native, placeNative, nativeName(false), "kubernetes"}
 
-	// nativeOfJob is the same of pods of a Job for which the Job controller has made the PodGroup: no user has asked for that
-	// gang. Every other mark precedes it.
+	// nativeOfJob is the same of pods of a Job for which the Job controller has made the PodGroup: no user has asked
+	// for that gang. Every other mark precedes it.
 	nativeOfJob = Dialect{native, placeNative, nativeName(true), Native.prefix}
 
 	// composite is the prefix of the PodGroups that are made from CompositePodGroups.
@@ -94,8 +95,9 @@ func nativeName(ofJob bool) func(pod *corev1.Pod) string {
 	}
 }
 
-// isMadeForJob reports whether the Job controller has made a PodGroup for the Job of the pod, by its name, JOB-HASH-JOB-pgt-0-HASH: nothing
-// else of the pod tells. (In Kubernetes 1.37 the Job controller means the PodGroup to own the pod too, and that is lost.)
+// isMadeForJob reports whether the Job controller has made a PodGroup for the Job of the pod, by its name,
+// JOB-HASH-JOB-pgt-0-HASH: nothing else of the pod tells. (In Kubernetes 1.37 the Job controller means the PodGroup to
+// own the pod too, and that is lost.)
 func isMadeForJob(pod *corev1.Pod, podGroup string) bool {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	return ref != nil && ref.Kind == "Job" && strings.HasPrefix(podGroup, ref.Name+"-") && strings.Contains(podGroup, "-"+ref.Name+"-pgt-0-")
@@ -107,12 +109,12 @@ func CompositeGroupName(name string) string { return composite.GroupName(name) }
 // maxLeaf is the maximum length of the name of a sub-group.
 const maxLeaf = 63
 
-// NativeLeaf returns the name of the leaf that is made from a PodGroup of Kubernetes in a CompositePodGroup. A long one ends in a
-// hash of it.
+// NativeLeaf returns the name of the leaf that is made from a PodGroup of Kubernetes in a CompositePodGroup. A long one
+// ends in a hash of it.
 func NativeLeaf(podGroup string) string { return shorten(podGroup, maxLeaf) }
 
-// GroupName returns the name of Muster's PodGroup for one of the dialect: that itself, or the one that is made from it. It has
-// no UID in it, because pods name none.
+// GroupName returns the name of Muster's PodGroup for one of the dialect: that itself, or the one that is made from it.
+// It has no UID in it, because pods name none.
 func (d Dialect) GroupName(name string) string {
 	if d.prefix == "" {
 		return name
@@ -146,8 +148,8 @@ func NamesGroup(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(named, func(d Dialect) bool { return d.name(pod) != "" })
 }
 
-// NamedBy returns the dialect by which a pod that is in a gang names its PodGroup, and the name. ok is false if the workload of
-// the pod determines the gang.
+// NamedBy returns the dialect by which a pod that is in a gang names its PodGroup, and the name. ok is false if the
+// workload of the pod determines the gang.
 func NamedBy(pod *corev1.Pod) (d Dialect, name string, ok bool) {
 	place := Mark(pod)
 	i := slices.IndexFunc(dialects, func(d Dialect) bool { return d.Place == place && d.name(pod) != "" })
@@ -160,8 +162,8 @@ func NamedBy(pod *corev1.Pod) (d Dialect, name string, ok bool) {
 // Name is the name of a PodGroup in a place of a pod.
 type Name struct{ Place, Name string }
 
-// Contradiction returns two different names of PodGroups that a pod has in two places, nil if there are none. Of equal names
-// the first one counts, as of all marks.
+// Contradiction returns two different names of PodGroups that a pod has in two places, nil if there are none. Of equal
+// names the first one counts, as of all marks.
 func Contradiction(pod *corev1.Pod) []Name {
 	first := Name{}
 	for _, d := range named {

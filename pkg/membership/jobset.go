@@ -29,9 +29,9 @@ func JobLeaf(replicatedJob string, index int) string {
 	return replicatedJob + "-" + strconv.Itoa(index)
 }
 
-// ExclusiveLevel returns the node label of the domains that JobSet gives to one Job each, of the annotations of a pod, a JobSet or a
-// replicated job. "": none, or JobSet's node selectors do it. JobSet then makes the other pods of a Job only when that of index 0
-// is bound.
+// ExclusiveLevel returns the node label of the domains that JobSet gives to one Job each, of the annotations of a pod,
+// a JobSet or a replicated job. "": none, or JobSet's node selectors do it. JobSet then makes the other pods of a Job
+// only when that of index 0 is bound.
 func ExclusiveLevel(annotations map[string]string) string {
 	if annotations[jobSetNodeSelector] != "" {
 		return ""
@@ -39,8 +39,8 @@ func ExclusiveLevel(annotations map[string]string) string {
 	return annotations[jobSetExclusiveTopology]
 }
 
-// leafOfJobSet returns the leaf of a pod of a JobSet: its Job, of which the first pod and the others are leaves of their own if
-// it is exclusive.
+// leafOfJobSet returns the leaf of a pod of a JobSet: its Job, of which the first pod and the others are leaves of
+// their own if it is exclusive.
 func leafOfJobSet(pod *corev1.Pod) string {
 	job := pod.Labels[labelReplicatedJob] + "-" + pod.Labels[labelJobIndex]
 	switch {

@@ -25,7 +25,8 @@ const (
 	WorkersLeaf = "workers"
 )
 
-// ReplicaGroupName returns the name of the PodGroup of one replica of a LeaderWorkerSet. Neither a name nor an index has a dot.
+// ReplicaGroupName returns the name of the PodGroup of one replica of a LeaderWorkerSet. Neither a name nor an index
+// has a dot.
 func ReplicaGroupName(set string, index int) string {
 	return Workload{Kind: leaderWorkerSet, Name: set + "." + strconv.Itoa(index)}.GroupName()
 }
@@ -74,11 +75,13 @@ func groupOfReplica(pod *corev1.Pod) string {
 	return ReplicaGroupName(set, index)
 }
 
-// clockSkew is by how many seconds the clocks of API servers may differ: one creates the leader of a replica, and another its workers.
+// clockSkew is by how many seconds the clocks of API servers may differ: one creates the leader of a replica, and
+// another its workers.
 const clockSkew = 60
 
-// runOfReplica is Run of a pod of a LeaderWorkerSet. The workers belong to their leader, after which they are created, and go with it,
-// but later: by a rollout, too, the next leader may be there before any of them is deleted. Nothing else of a pod tells them apart.
+// runOfReplica is Run of a pod of a LeaderWorkerSet. The workers belong to their leader, after which they are created,
+// and go with it, but later: by a rollout, too, the next leader may be there before any of them is deleted. Nothing
+// else of a pod tells them apart.
 func runOfReplica(pod *corev1.Pod) (run int, begins bool) {
 	created := int(pod.CreationTimestamp.Unix())
 	switch {
@@ -90,7 +93,8 @@ func runOfReplica(pod *corev1.Pod) (run int, begins bool) {
 	return created, false
 }
 
-// IsOfASet reports whether a pod template is one that a LeaderWorkerSet has given to its StatefulSets, or a JobSet to its Jobs.
+// IsOfASet reports whether a pod template is one that a LeaderWorkerSet has given to its StatefulSets, or a JobSet to
+// its Jobs.
 func IsOfASet(labels map[string]string) bool {
 	return labels[labelLWS] != "" || labels[labelJobSetUID] != ""
 }

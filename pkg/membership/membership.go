@@ -29,8 +29,8 @@ var marks = slices.Concat(marksOf(named...), []mark{
 	{placeOfKAI, groupOfWorkload(placeOfKAI)},
 }, marksOf(nativeOfJob))
 
-// Written returns the places of the marks that users write into pod templates, beside those of Muster's own PodGroups: "label KEY" or
-// "annotation KEY".
+// Written returns the places of the marks that users write into pod templates, beside those of Muster's own PodGroups:
+// "label KEY" or "annotation KEY".
 func Written() []string {
 	written := []string{placeOfLabel, placeOfAnnotation, placeOfKAI, "label " + v2alpha2.GangKey, "annotation " + v2alpha2.GangKey}
 	for _, d := range named {
@@ -77,8 +77,8 @@ func Leaf(pod *corev1.Pod) string {
 	return ""
 }
 
-// Run returns a number from 1 that is higher for pods of a later run of the gang's workload, and whether the pod shows that a run has
-// begun, to which no pod with a lower number belongs. 0, false: the pod tells nothing.
+// Run returns a number from 1 that is higher for pods of a later run of the gang's workload, and whether the pod shows
+// that a run has begun, to which no pod with a lower number belongs. 0, false: the pod tells nothing.
 func Run(pod *corev1.Pod) (run int, begins bool) {
 	if pod.Labels[labelLWS] == "" && pod.Labels[labelRestarts] == "" { // most pods
 		return 0, false

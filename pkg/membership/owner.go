@@ -23,8 +23,8 @@ type Workload struct {
 
 const deploymentKind = "Deployment"
 
-// workloadOf returns the workload of a pod: its controller, or the Deployment of its ReplicaSet. A pod without a controller
-// is its own.
+// workloadOf returns the workload of a pod: its controller, or the Deployment of its ReplicaSet. A pod without a
+// controller is its own.
 func workloadOf(pod *corev1.Pod) Workload {
 	ref := metav1.GetControllerOfNoCopy(pod)
 	if ref == nil {
@@ -42,7 +42,8 @@ func workloadOf(pod *corev1.Pod) Workload {
 const maxName = 253
 
 // GroupName returns the name of the PodGroup of the workload's gang. It contains a hash of the UID, so that pods of a
-// workload that is created again do not join the PodGroup of the former one; not of a Deployment, which its pods do not know.
+// workload that is created again do not join the PodGroup of the former one; not of a Deployment, which its pods do not
+// know.
 func (w Workload) GroupName() string {
 	name := strings.ToLower(w.Kind) + "-" + w.Name
 	if w.UID != "" && w.Kind != deploymentKind {
@@ -112,7 +113,8 @@ func OptsOut(labels, annotations map[string]string) bool {
 // left is the value of scheduling.run.ai/gang of pods that LeaveWorkload has taken out of their gang.
 const left = "without --workload-gangs"
 
-// Left returns the mark by which the pod would belong to a gang, had LeaveWorkload not taken it out of it. "": it has not.
+// Left returns the mark by which the pod would belong to a gang, had LeaveWorkload not taken it out of it. "": it has
+// not.
 func Left(pod *corev1.Pod) string {
 	if pod.Annotations[v2alpha2.GangKey] != left {
 		return ""
@@ -122,8 +124,8 @@ func Left(pod *corev1.Pod) string {
 	return Mark(back)
 }
 
-// groupOfWorkload returns a function for mark.group: the PodGroup of the gang of the pod's workload, if MinimumIn finds the
-// mark at the place.
+// groupOfWorkload returns a function for mark.group: the PodGroup of the gang of the pod's workload, if MinimumIn finds
+// the mark at the place.
 func groupOfWorkload(place string) func(pod *corev1.Pod) string {
 	return func(pod *corev1.Pod) string {
 		if MinimumIn(pod.Labels, pod.Annotations).Place != place {
@@ -133,8 +135,9 @@ func groupOfWorkload(place string) func(pod *corev1.Pod) string {
 	}
 }
 
-// LeaveWorkload takes a pod out of the gang that it belongs to by the labels of its LeaderWorkerSet, JobSet or RayCluster alone: where nobody
-// makes PodGroups for them it would wait for ever. It changes annotations, as the pod's author could.
+// LeaveWorkload takes a pod out of the gang that it belongs to by the labels of its LeaderWorkerSet, JobSet or
+// RayCluster alone: where nobody makes PodGroups for them it would wait for ever. It changes annotations, as the pod's
+// author could.
 func LeaveWorkload(pod *corev1.Pod) {
 	switch Mark(pod) {
 	case placeOfReplica, placeOfJobSet, placeOfRay:
@@ -142,8 +145,8 @@ func LeaveWorkload(pod *corev1.Pod) {
 	}
 }
 
-// WorkloadOf returns the workload for whose gang muster-controller makes the PodGroup of the pod. made is false if the pod
-// names its PodGroup itself, or is in no gang.
+// WorkloadOf returns the workload for whose gang muster-controller makes the PodGroup of the pod. made is false if the
+// pod names its PodGroup itself, or is in no gang.
 func WorkloadOf(pod *corev1.Pod) (of Workload, made bool) {
 	switch Mark(pod) {
 	case placeOfReplica:
@@ -168,7 +171,8 @@ func IsMarked(pod *corev1.Pod) bool {
 // gpuShares are the annotations by which pods ask KAI for a share of a GPU.
 var gpuShares = []string{"gpu-fraction", "gpu-memory"}
 
-// GPUShare returns where the pod asks KAI for a share of a GPU, which it would not get: "annotation gpu-fraction". "": nowhere.
+// GPUShare returns where the pod asks KAI for a share of a GPU, which it would not get: "annotation gpu-fraction". "":
+// nowhere.
 func GPUShare(pod *corev1.Pod) string {
 	for _, key := range gpuShares {
 		if pod.Annotations[key] != "" {

@@ -21,8 +21,8 @@ const (
 	placeOfRay = "label " + labelRayCluster
 )
 
-// groupOfRayCluster is the mark.group of pods of RayClusters. Other pods with the label, as those of Jobs that clean up or submit,
-// are in no gang.
+// groupOfRayCluster is the mark.group of pods of RayClusters. Other pods with the label, as those of Jobs that clean up
+// or submit, are in no gang.
 func groupOfRayCluster(pod *corev1.Pod) string {
 	if pod.Labels[labelRayCluster] == "" || OptsOut(pod.Labels, pod.Annotations) {
 		return ""

@@ -18,7 +18,8 @@ const (
 	MaxSummary = 256
 	// MaxBrief is what the PodGroup CRD allows in status.brief.
 	MaxBrief = 60
-	// MaxCondition is the longest message of a condition. It also fits the note of an event (1,024 bytes) in plain text.
+	// MaxCondition is the longest message of a condition. It also fits the note of an event (1,024 bytes) in plain
+	// text.
 	MaxCondition = 900
 	// MaxName is the longest name of an object. An annotation that is to name one may be of any length.
 	MaxName = 253
@@ -40,7 +41,8 @@ func Plural(n int, one, many string) string {
 // CountAre returns a number with its noun and verb: "1 pod is", "3 pods are".
 func CountAre(n int, noun string) string { return Count(n, noun) + Plural(n, " is", " are") }
 
-// ListNames joins the first names, at most limit of them, and ends with how many more there are of the total: "a, b, and 3 more".
+// ListNames joins the first names, at most limit of them, and ends with how many more there are of the total: "a, b,
+// and 3 more".
 func ListNames(names []string, limit, total int, separator string) string {
 	shown := names[:min(len(names), limit)]
 	s := strings.Join(shown, separator)
@@ -58,9 +60,9 @@ func Truncate(s string, limit int) string {
 	return string([]rune(s)[:limit-1]) + "…"
 }
 
-// Shorten returns at most limit characters of a text made of clauses that are separated by "; ": as many whole clauses as
-// fit, and an ellipsis if any was left out. Where more than half of the limit would be lost it cuts inside a clause, as
-// Truncate does.
+// Shorten returns at most limit characters of a text made of clauses that are separated by "; ": as many whole clauses
+// as fit, and an ellipsis if any was left out. Where more than half of the limit would be lost it cuts inside a clause,
+// as Truncate does.
 func Shorten(s string, limit int) string {
 	if utf8.RuneCountInString(s) <= limit {
 		return s

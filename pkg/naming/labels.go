@@ -100,8 +100,8 @@ func PodLabels(podCliqueLabels map[string]string, podClique string, index int) m
 	return labels
 }
 
-// IdentityLabels returns the labels that identify an object and the workload it belongs to. They never change during the
-// object's lifetime; muster-controller selects objects by them and restores them.
+// IdentityLabels returns the labels that identify an object and the workload it belongs to. They never change during
+// the object's lifetime; muster-controller selects objects by them and restores them.
 func IdentityLabels(labels map[string]string) map[string]string {
 	identity := map[string]string{}
 	for _, key := range []string{

@@ -13,8 +13,8 @@ const (
 	MaxCombinedLength = 45
 )
 
-// ExcessLength returns the number of characters by which the names of a set, of a scaling group ("" for a standalone clique)
-// and of a clique exceed MaxCombinedLength, 0 if they fit.
+// ExcessLength returns the number of characters by which the names of a set, of a scaling group ("" for a standalone
+// clique) and of a clique exceed MaxCombinedLength, 0 if they fit.
 func ExcessLength(set, group, clique string) int {
 	return max(0, len(set)+len(group)+len(clique)-MaxCombinedLength)
 }

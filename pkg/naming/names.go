@@ -11,8 +11,8 @@ import (
 // In the signatures, set is the name of the PodCliqueSet and i the index of one of its replicas; group and clique are
 // names in the set's template; j is the index of a replica of a scaling group.
 
-// PodGroupName returns the name of the PodGroup of replica i of a set. The replica's Service and the subdomain of its pods
-// have the same name.
+// PodGroupName returns the name of the PodGroup of replica i of a set. The replica's Service and the subdomain of its
+// pods have the same name.
 func PodGroupName(set string, i int) string { return set + "-" + strconv.Itoa(i) }
 
 // HeadlessService returns the name of the Service that provides the hostnames of the pods of replica i of a set.
@@ -47,12 +47,13 @@ const KindControllerRevision = "ControllerRevision"
 // RevisionName returns the name of the ControllerRevision that stores the revision of a set with the given hash.
 func RevisionName(set, hash string) string { return set + "-" + hash }
 
-// AutoscalerName returns the name of the HorizontalPodAutoscaler of the PodClique or PodCliqueScalingGroup with the given full name.
+// AutoscalerName returns the name of the HorizontalPodAutoscaler of the PodClique or PodCliqueScalingGroup with the
+// given full name.
 func AutoscalerName(target string) string { return target }
 
-// PodGangLabel returns the value of the label grove.io/podgang on objects of replica j of a scaling group with the given
-// minAvailable, numbered as in Grove: the first minAvailable replicas belong to the base gang "<set>-<i>", and the
-// others are numbered from 0 again. No object of Muster has this name.
+// PodGangLabel returns the value of the label grove.io/podgang on objects of replica j of a scaling group with the
+// given minAvailable, numbered as in Grove: the first minAvailable replicas belong to the base gang "<set>-<i>", and
+// the others are numbered from 0 again. No object of Muster has this name.
 func PodGangLabel(set string, i int, group string, j, minAvailable int) (gang string, scaled bool) {
 	if j < minAvailable {
 		return PodGroupName(set, i), false
@@ -60,16 +61,16 @@ func PodGangLabel(set string, i int, group string, j, minAvailable int) (gang st
 	return ScalingGroup(set, i, group) + "-" + strconv.Itoa(j-minAvailable), true
 }
 
-// StartRoleName returns the name of the Role, and of its RoleBinding, that allows the waiting init containers of a set to
-// read PodCliques.
+// StartRoleName returns the name of the Role, and of its RoleBinding, that allows the waiting init containers of a set
+// to read PodCliques.
 func StartRoleName(set string) string { return "grove.io:pcs:" + set }
 
 // PodHostname returns the hostname of a pod of the PodClique with the given full name.
 func PodHostname(podClique string, index int) string { return podClique + "-" + strconv.Itoa(index) }
 
-// PodName returns the name of the pod with the given index in a PodClique. template is the hash of the template that the
-// pod is created from: pods of different templates have different names (docs/decisions, U8). replaced is the UID of
-// the pod object with the same index that still exists when this pod is created, because its node is unreachable;
+// PodName returns the name of the pod with the given index in a PodClique. template is the hash of the template that
+// the pod is created from: pods of different templates have different names (docs/decisions, U8). replaced is the UID
+// of the pod object with the same index that still exists when this pod is created, because its node is unreachable;
 // usually it is "".
 //
 // The name is a function of its arguments. A controller that does not observe yet that it has created the pod requests

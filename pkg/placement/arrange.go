@@ -22,9 +22,9 @@ const (
 // places the pods of an assignment that the numbers allow. What a domain refuses changes the numbers for the next
 // assignment.
 //
-// Groups with a required level above others are zones; the lowest ones are units, and so are the leaves of a zone without a
-// level of their own. For pods of one Independent class, if each domain of a level is inside one of every wider level, an
-// assignment is found whenever there is one: of the pods in a domain only the number matters.
+// Groups with a required level above others are zones; the lowest ones are units, and so are the leaves of a zone
+// without a level of their own. For pods of one Independent class, if each domain of a level is inside one of every
+// wider level, an assignment is found whenever there is one: of the pods in a domain only the number matters.
 type arrangement struct {
 	*search
 	alike   bool // all waiting pods are of one Independent class
@@ -117,15 +117,15 @@ func (r refusal) holds(contents map[place]content) bool {
 	return true
 }
 
-// isUnit reports whether a choice takes the group as a whole: a leaf, or a group with a required level other than the one
-// that is planned, below which no other has one.
+// isUnit reports whether a choice takes the group as a whole: a leaf, or a group with a required level other than the
+// one that is planned, below which no other has one.
 func (c *chooser) isUnit(g int32) bool {
 	at := &c.groups[g]
 	return at.isLeaf() || at.required != "" && g != c.group && (c.opaque || !at.nests)
 }
 
-// placeChoice places the pods of the choice for which assign has found domains. If they are not alike, and do not fit as they
-// are assigned, domains are assigned by what is scarce.
+// placeChoice places the pods of the choice for which assign has found domains. If they are not alike, and do not fit
+// as they are assigned, domains are assigned by what is scarce.
 func (a *arrangement) placeChoice(groups []int32) bool {
 	thrifty := a.planner.thrifty
 	defer func() { a.planner.thrifty = thrifty }()
@@ -154,9 +154,9 @@ func (a *arrangement) placeChoice(groups []int32) bool {
 	return !a.isStopped() && try(true, maxAssignments)
 }
 
-// placeAssigned places the units in the domains of one assignment after another; if the pods are not alike, of at most the given
-// number of them. If a unit does not fit, and the order matters, it is placed first; then it is learned what its domain refuses,
-// and those of the units after it that do not fit either. On failure nothing is placed.
+// placeAssigned places the units in the domains of one assignment after another; if the pods are not alike, of at most
+// the given number of them. If a unit does not fit, and the order matters, it is placed first; then it is learned what
+// its domain refuses, and those of the units after it that do not fit either. On failure nothing is placed.
 func (a *arrangement) placeAssigned(base, assignments int) bool {
 	clear(a.refusals)
 	defer clear(a.refusals)
@@ -195,8 +195,8 @@ func (a *arrangement) placeAssigned(base, assignments int) bool {
 	return false
 }
 
-// setOrder sets the order in which the units are placed at first: those with the most domains first, leaves without a level of their
-// own last, and of these the ones with the heaviest pods first.
+// setOrder sets the order in which the units are placed at first: those with the most domains first, leaves without a
+// level of their own last, and of these the ones with the heaviest pods first.
 func (a *arrangement) setOrder() {
 	a.order = a.order[:0]
 	for i := range a.units {
@@ -243,8 +243,8 @@ func (a *arrangement) setDomains() {
 	}
 }
 
-// placeUnits places the units in their domains, from an index in order on, and returns the index of the first one that does
-// not fit.
+// placeUnits places the units in their domains, from an index in order on, and returns the index of the first one that
+// does not fit.
 func (a *arrangement) placeUnits(from int) int {
 	for k := from; k < len(a.order); k++ {
 		u := &a.units[a.order[k]]
@@ -284,8 +284,8 @@ func (a *arrangement) undoUnits(height, domains int) {
 	a.dropDomains(domains)
 }
 
-// learnRefusal records why the unit with that index in order could not be placed in its domain. It returns false if that is known
-// already.
+// learnRefusal records why the unit with that index in order could not be placed in its domain. It returns false if
+// that is known already.
 func (a *arrangement) learnRefusal(at, base int) bool {
 	i := a.order[at]
 	u := &a.units[i]
@@ -319,8 +319,8 @@ func (a *arrangement) learnRefusal(at, base int) bool {
 	return true
 }
 
-// recordRefusal records that a unit, by its index in order, could not be placed beside those before it whose domains overlap with
-// its own. It returns false if that is known already.
+// recordRefusal records that a unit, by its index in order, could not be placed beside those before it whose domains
+// overlap with its own. It returns false if that is known already.
 func (a *arrangement) recordRefusal(at int) bool {
 	in := a.placeOf(at)
 	refused := refusal{}
@@ -392,8 +392,8 @@ func (pl *planner) countMore(leaves []int32) (pods int, refused bool) {
 	return pods, refused
 }
 
-// tryUnits tries choices of units and leaves: the preferred one, the cheapest one, and those derived from it with fewer of
-// one kind. For pods that are alike only the time limits them.
+// tryUnits tries choices of units and leaves: the preferred one, the cheapest one, and those derived from it with fewer
+// of one kind. For pods that are alike only the time limits them.
 func (s *search) tryUnits() bool {
 	pl := s.planner
 	a := s.newArrangement()

@@ -29,8 +29,8 @@ func (a *arrangement) assignDomains() bool {
 	return a.assignFrom(0)
 }
 
-// fills are what the units from an index on can take of one row in all, in a domain of the narrowest level. In a domain whose room
-// no set of units fills, some is left over, whatever is assigned.
+// fills are what the units from an index on can take of one row in all, in a domain of the narrowest level. In a domain
+// whose room no set of units fills, some is left over, whatever is assigned.
 type fills struct {
 	isSet   bool // it is known, or known that there is no such row
 	row     int
@@ -39,8 +39,8 @@ type fills struct {
 	most    [][]int32 // by index in units, then by what is left in a domain: the most that units from this index on take; nil: not known
 }
 
-// setFills sets fills for the row of small numbers of which the choice needs the largest share. Parts of the choice that need not be
-// in one domain of the narrowest level may fill any domain, and are part of what is spare.
+// setFills sets fills for the row of small numbers of which the choice needs the largest share. Parts of the choice
+// that need not be in one domain of the narrowest level may fill any domain, and are part of what is spare.
 func (a *arrangement) setFills() {
 	f := fills{isSet: true, row: -1, domains: a.tables[0].rests}
 	if slices.ContainsFunc(a.units, func(u unit) bool { return u.single }) {
@@ -152,7 +152,8 @@ func (a *arrangement) state(i int) uint64 {
 	state := shuffler(a.hash + uint64(i)<<48)
 	number := state.number()
 	for zone := a.units[i].zone; zone >= 0; zone = a.units[zone].zone {
-		// Units in the zone are confined to this domain: what is left in its twins is no substitute for what is left in it.
+		// Units in the zone are confined to this domain: what is left in its twins is no substitute for what is left in
+		// it.
 		state = shuffler(number ^ uint64(a.chosen[zone]) ^ a.hashOfDomain(a.units[zone].table, int(a.chosen[zone])))
 		number = state.number()
 	}
@@ -196,7 +197,8 @@ func (a *arrangement) assignFrom(i int) bool {
 		if !isPossible {
 			a.steps++
 		}
-		// The room for others is the same whichever domain a single pod has: it is likely that other units have the wrong ones.
+		// The room for others is the same whichever domain a single pod has: it is likely that other units have the
+		// wrong ones.
 		if isPossible && u.single || !a.alike && a.steps > maxSteps || a.late {
 			break
 		}
@@ -239,8 +241,8 @@ func (a *arrangement) mayUse(u *unit, d int) bool {
 	return outer != nil && outer[d] == a.chosen[u.zone]
 }
 
-// ranking is the domains of a table in the order of what is left of a row, those inside one wider domain beside each other.
-// It is kept up to date by take.
+// ranking is the domains of a table in the order of what is left of a row, those inside one wider domain beside each
+// other. It is kept up to date by take.
 type ranking struct {
 	row, wider int // wider is the table of these domains; -1: none
 	ranks      []rank
@@ -307,8 +309,8 @@ func (r *ranking) move(from rank, n int) {
 	r.ranks[k] = to
 }
 
-// domainsByTightness yields the domains that the unit may have and that hold it, the tightest first. Between two of them what
-// is left must be the same again.
+// domainsByTightness yields the domains that the unit may have and that hold it, the tightest first. Between two of
+// them what is left must be the same again.
 func (a *arrangement) domainsByTightness(u *unit) func(yield func(d int32) bool) {
 	return func(yield func(d int32) bool) {
 		if u.pinned >= 0 {
@@ -419,7 +421,8 @@ func (a *arrangement) isRefused(u *unit, d int) bool {
 	return slices.ContainsFunc(a.refusals[at], func(r refusal) bool { return r.holds(a.contents) })
 }
 
-// countFits reports whether the domains, and those around them, have room for unit i and those like it, by their numbers.
+// countFits reports whether the domains, and those around them, have room for unit i and those like it, by their
+// numbers.
 func (a *arrangement) countFits(i int) bool {
 	u := &a.units[i]
 	n := 1

@@ -251,8 +251,8 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// TestSkipLeavesOutADomainForWhichTheTimeIsTooShort: the search in the tightest rack takes longer than an attempt may, and
-// the next attempt goes on with the next rack. When all racks have had their time, the search starts over.
+// TestSkipLeavesOutADomainForWhichTheTimeIsTooShort: the search in the tightest rack takes longer than an attempt may,
+// and the next attempt goes on with the next rack. When all racks have had their time, the search starts over.
 func TestSkipLeavesOutADomainForWhichTheTimeIsTooShort(t *testing.T) {
 	t.Parallel()
 	var nodes []node
@@ -285,8 +285,9 @@ func TestSkipLeavesOutADomainForWhichTheTimeIsTooShort(t *testing.T) {
 	}
 }
 
-// TestSkipComesBackToDomains plans problems with required levels in time slices, as the scheduler does: choices for which
-// the time was too short are left out until all others were tried; then the search starts over with twice the time.
+// TestSkipComesBackToDomains plans problems with required levels in time slices, as the scheduler does: choices for
+// which the time was too short are left out until all others were tried; then the search starts over with twice the
+// time.
 func TestSkipComesBackToDomains(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(59, 61))
@@ -347,8 +348,8 @@ func (w manifold) Capacity(class int) placement.Capacity {
 	return placement.Capacity{Nodes: w.cluster.Capacity(class).Nodes, Pods: promised}
 }
 
-// TestTheTimeIsCheckedForEachRefusedPod: a rack refuses one pod of a class, and thousands like it are assigned to this rack. They cost
-// no call of Place, but time.
+// TestTheTimeIsCheckedForEachRefusedPod: a rack refuses one pod of a class, and thousands like it are assigned to this
+// rack. They cost no call of Place, but time.
 func TestTheTimeIsCheckedForEachRefusedPod(t *testing.T) {
 	t.Parallel()
 	const n = 3000

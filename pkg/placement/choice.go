@@ -87,8 +87,9 @@ func newChooser(pl *planner, g int32, judge func(leaf int32) feasibility, opaque
 	return c
 }
 
-// chooseLeaves returns the leaves to fill so that the group is satisfied. Of each group it chooses as many children as the
-// group lacks: the first ones in the given order. It returns false if the limits, or impossible leaves, leave too few children.
+// chooseLeaves returns the leaves to fill so that the group is satisfied. Of each group it chooses as many children as
+// the group lacks: the first ones in the given order. It returns false if the limits, or impossible leaves, leave too
+// few children.
 func (c *chooser) chooseLeaves(limits []limit, by order) (leaves []int32, ok bool) {
 	c.arena = c.arena[:0]
 	for _, g := range slices.Backward(c.below) {

@@ -101,7 +101,8 @@ func (d *Demand) Classes() []int {
 	return classes
 }
 
-// Fewest returns the fewest pods that satisfy the tree, whatever their classes. 0: it is satisfied, or there are too few.
+// Fewest returns the fewest pods that satisfy the tree, whatever their classes. 0: it is satisfied, or there are too
+// few.
 func (d *Demand) Fewest() int {
 	if !d.MayFit(func(int) int { return unlimited }) {
 		return 0

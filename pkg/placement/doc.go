@@ -29,22 +29,24 @@
 // # Topology levels
 //
 // A group may require that all pods below it are in one domain of a topology level (Problem.Required). If pods of the
-// group run, their domain is the only one (levels.go); a group whose pods run in several, or in none, gets no further pod.
-// Pods on nodes that do not exist are ignored; if there are no others, the group waits until they are deleted. A group that is
-// planned itself tries its domains one after another: the tightest that has room for all its waiting pods, then those with the
-// most room; of equal ones those in the wider domain with the least room. The levels below it are part of each choice
-// (units.go): domains are assigned to them by numbers, all levels at once (assign.go), and the pods are placed in them by
-// steps 2 to 6 (arrange.go). A domain that refuses what the numbers allow changes the numbers, and the assignment is made
-// again. If pods of several classes cannot be placed, domains are assigned by what is left for the others: heavier pods take the
-// room of lighter ones on the same nodes. Then each single pod is assigned a domain of the narrowest level, too, or the nodes outside
-// of all. A level is wider than another if its domains enclose those of the other.
+// group run, their domain is the only one (levels.go); a group whose pods run in several, or in none, gets no further
+// pod. Pods on nodes that do not exist are ignored; if there are no others, the group waits until they are deleted. A
+// group that is planned itself tries its domains one after another: the tightest that has room for all its waiting
+// pods, then those with the most room; of equal ones those in the wider domain with the least room. The levels below it
+// are part of each choice (units.go): domains are assigned to them by numbers, all levels at once (assign.go), and the
+// pods are placed in them by steps 2 to 6 (arrange.go). A domain that refuses what the numbers allow changes the
+// numbers, and the assignment is made again. If pods of several classes cannot be placed, domains are assigned by what
+// is left for the others: heavier pods take the room of lighter ones on the same nodes. Then each single pod is
+// assigned a domain of the narrowest level, too, or the nodes outside of all. A level is wider than another if its
+// domains enclose those of the other.
 //
-// A group may also prefer a level (Problem.Preferred). Minimum first tries to place all such groups in one domain each, as if
-// the level were required. If that fails, or pods have to follow others that run, a walk lets each group take what it can get
-// (prefer.go): one domain of its level, else one of a wider level, else several; of several domains those in which pods of the
-// group run come first, then as few as possible. Of a group that needs only some of its children, those that have a domain
-// come first. If the walk fails, or Budget.PreferencesExpired ends it, the preferences are ignored: a plan is found whenever
-// one is found without them. Units of surplus, and single pods, are planned by the walk in the same way.
+// A group may also prefer a level (Problem.Preferred). Minimum first tries to place all such groups in one domain each,
+// as if the level were required. If that fails, or pods have to follow others that run, a walk lets each group take
+// what it can get (prefer.go): one domain of its level, else one of a wider level, else several; of several domains
+// those in which pods of the group run come first, then as few as possible. Of a group that needs only some of its
+// children, those that have a domain come first. If the walk fails, or Budget.PreferencesExpired ends it, the
+// preferences are ignored: a plan is found whenever one is found without them. Units of surplus, and single pods, are
+// planned by the walk in the same way.
 //
 // Surplus is planned one unit at a time (Unit), then one pod at a time (Singles).
 //
@@ -58,10 +60,10 @@
 // This includes required levels, at most one on each path or several of which each domain is inside one of every wider
 // level, except that all choices and assignments are tried then, however many there are, until the time is over.
 //
-// Three more properties are exact. A plan never contradicts the answers of the World. A Shortfall that is Exhausted
-// is final if it has no Attempts, or if each choice has pods that depend on others: it is then not Exhausted unless step
-// 6, or the domains, have excluded every choice, or the numbers every assignment of domains. MayFit never returns false if a plan exists, and for pods of one class
-// it returns true only if the numbers allow a plan.
+// Three more properties are exact. A plan never contradicts the answers of the World. A Shortfall that is Exhausted is
+// final if it has no Attempts, or if each choice has pods that depend on others: it is then not Exhausted unless step
+// 6, or the domains, have excluded every choice, or the numbers every assignment of domains. MayFit never returns false
+// if a plan exists, and for pods of one class it returns true only if the numbers allow a plan.
 //
 // Everything else is a heuristic, because the World selects the nodes and only some orders and choices are tried:
 // independent pods of several classes, and pods that depend on others and are too many for step 6. Tests compare the

@@ -15,9 +15,9 @@ type DomainNeed struct {
 	Pods  int // 0: a plan may do without it
 }
 
-// DomainNeeds returns necessary conditions of a plan for the minimum that follow from required topology levels: one for each
-// level, domain and class of groups that may be part of a plan, so that a change of the domains helps only by room for one of
-// them. nil: there is none.
+// DomainNeeds returns necessary conditions of a plan for the minimum that follow from required topology levels: one for
+// each level, domain and class of groups that may be part of a plan, so that a change of the domains helps only by room
+// for one of them. nil: there is none.
 func DomainNeeds(p Problem, w World) []DomainNeed {
 	if len(p.Required) == 0 { // most gangs
 		return nil
@@ -142,9 +142,9 @@ type Domain struct {
 	Area  Area
 }
 
-// PinnedDomains returns the domains to which waiting pods of the problems are restricted because pods of their groups run
-// there, by class: for each class of which no pod may be placed elsewhere, those of the innermost groups. A problem may be
-// zero.
+// PinnedDomains returns the domains to which waiting pods of the problems are restricted because pods of their groups
+// run there, by class: for each class of which no pod may be placed elsewhere, those of the innermost groups. A problem
+// may be zero.
 func PinnedDomains(w World, problems ...Problem) map[int][]Domain {
 	pinned, free := map[int]map[Domain]bool{}, map[int]bool{}
 	for _, p := range problems {
@@ -180,7 +180,8 @@ func PinnedDomains(w World, problems ...Problem) map[int][]Domain {
 	return out
 }
 
-// pinnedDomain returns the domain in which pods of the nearest group at or above the given one run; zero: there is none.
+// pinnedDomain returns the domain in which pods of the nearest group at or above the given one run; zero: there is
+// none.
 func (pl *planner) pinnedDomain(g int32) Domain {
 	for ; g >= 0; g = pl.groups[g].parent {
 		if at := &pl.groups[g]; at.required != "" && !at.open && !at.torn {
@@ -190,9 +191,10 @@ func (pl *planner) pinnedDomain(g int32) Domain {
 	return Domain{}
 }
 
-// Pins returns a function that says where pods below a group must be because pods of the gang run: Group and Level are of the nearest
-// group at or above it with such pods, and the only one of Domains is theirs, of which Pods is not set. If they are in no single
-// domain, the result is that of the highest group of which this is true, with Torn or Gone. Zero: pods that run do not matter.
+// Pins returns a function that says where pods below a group must be because pods of the gang run: Group and Level are
+// of the nearest group at or above it with such pods, and the only one of Domains is theirs, of which Pods is not set.
+// If they are in no single domain, the result is that of the highest group of which this is true, with Torn or Gone.
+// Zero: pods that run do not matter.
 func Pins(p Problem, w World) func(group string) LevelShortfall {
 	pl := newPlanner(p, w, nil)
 	return func(name string) (pin LevelShortfall) {

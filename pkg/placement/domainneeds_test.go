@@ -57,8 +57,8 @@ func TestDomainNeeds(t *testing.T) {
 	}
 }
 
-// TestDomainNeedsAreNecessary compares random instances with the exhaustive solver: whenever there is a plan, the domains have
-// the room.
+// TestDomainNeedsAreNecessary compares random instances with the exhaustive solver: whenever there is a plan, the
+// domains have the room.
 func TestDomainNeedsAreNecessary(t *testing.T) {
 	t.Parallel()
 	needs, plans := 0, 0

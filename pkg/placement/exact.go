@@ -12,9 +12,9 @@ const (
 	maxStates = 1 << 20
 )
 
-// enumeration tries all ways to place the pods of one choice, in all orders. Pods of one class are interchangeable, so a
-// state is the number of pods of each class on each node, and the World refuses or accepts a pod in a state regardless of
-// the order in which the others were placed. Each state is visited once.
+// enumeration tries all ways to place the pods of one choice, in all orders. Pods of one class are interchangeable, so
+// a state is the number of pods of each class on each node, and the World refuses or accepts a pod in a state
+// regardless of the order in which the others were placed. Each state is visited once.
 type enumeration struct {
 	*planner
 	classes  []enumerated

@@ -131,8 +131,8 @@ func (e *explanation) askRefusal(b blame) *Refusal {
 	return e.asked[len(e.asked)-1].refusal
 }
 
-// explainByWalk walks the tree once more in order of preference, without stopping early, and returns what was lacking. If
-// the time is over, the facts known about the best attempt are used instead. The World is left unchanged. It returns
+// explainByWalk walks the tree once more in order of preference, without stopping early, and returns what was lacking.
+// If the time is over, the facts known about the best attempt are used instead. The World is left unchanged. It returns
 // nil if the walk satisfied the root; the stack is then the plan.
 func (pl *planner) explainByWalk() *Shortfall {
 	pl.searched = true

@@ -32,8 +32,8 @@ func sortDomains(list []*domain) []*domain {
 	return list
 }
 
-// domainsIn returns the domains of the widest of the levels inside an area, with those of the others inside them. The narrowest
-// level comes first. running are nodes on which pods of the group run.
+// domainsIn returns the domains of the widest of the levels inside an area, with those of the others inside them. The
+// narrowest level comes first. running are nodes on which pods of the group run.
 func (f *preferring) domainsIn(running []string, class int32, levels []string, within Area) []*domain {
 	var widest, around []*domain // around: of the level before, by index of its area; nil: it has no room
 	for k, level := range slices.Backward(levels) {
@@ -69,7 +69,8 @@ func (f *preferring) domainsIn(running []string, class int32, levels []string, w
 	return sortDomains(widest)
 }
 
-// indexesAround returns, by index of the areas of a level, the index of the area of the wider level around it; -1: there is none.
+// indexesAround returns, by index of the areas of a level, the index of the area of the wider level around it; -1:
+// there is none.
 func (f *preferring) indexesAround(key nestedIn, areas []Area) []int {
 	list, known := f.wider[key]
 	if known {
@@ -87,9 +88,9 @@ func (f *preferring) indexesAround(key nestedIn, areas []Area) []int {
 	return list
 }
 
-// fewestDomains returns the domains of the narrowest of so many levels that hold the pods, as far as those in the list, which is in
-// order, do: all those inside the domains in which pods run, if these do not hold the pods, and of each level, the widest first, the
-// fewest others (fewestOf).
+// fewestDomains returns the domains of the narrowest of so many levels that hold the pods, as far as those in the list,
+// which is in order, do: all those inside the domains in which pods run, if these do not hold the pods, and of each
+// level, the widest first, the fewest others (fewestOf).
 func fewestDomains(list []*domain, levels, pods int) []*domain {
 	n, left := 0, pods
 	for ; left > 0 && n < len(list) && list[n].used > 0; n++ {
@@ -127,7 +128,8 @@ func insideOf(list []*domain) []*domain {
 	return sortDomains(inside)
 }
 
-// roomsInside returns the room of each domain inside those of the list, the largest first, and of their nodes outside of these.
+// roomsInside returns the room of each domain inside those of the list, the largest first, and of their nodes outside
+// of these.
 func roomsInside(list ...*domain) []int {
 	var rooms, outside []int
 	for _, d := range list {
@@ -153,8 +155,9 @@ func needed(rooms []int, pods int) int {
 	return n
 }
 
-// fewestOf returns the fewest domains that hold the pods. Of several choices it is one with the fewest narrower domains, and the last
-// one is the tightest. narrowest: there are no narrower ones. The list is in order. If it does not hold the pods, all of it is returned.
+// fewestOf returns the fewest domains that hold the pods. Of several choices it is one with the fewest narrower
+// domains, and the last one is the tightest. narrowest: there are no narrower ones. The list is in order. If it does
+// not hold the pods, all of it is returned.
 func fewestOf(list []*domain, narrowest bool, pods int) []*domain {
 	count, left := 0, pods
 	for ; left > 0; count++ {
@@ -193,8 +196,8 @@ func fewestOf(list []*domain, narrowest bool, pods int) []*domain {
 	return chosen
 }
 
-// fewestInside returns so many of the list that hold the pods in the fewest narrower domains, and how many these are. The list is in
-// order, and so is the result. The first ones hold the pods.
+// fewestInside returns so many of the list that hold the pods in the fewest narrower domains, and how many these are.
+// The list is in order, and so is the result. The first ones hold the pods.
 func fewestInside(list []*domain, count, pods int) (chosen []*domain, most int) {
 	chosen = slices.Clone(list[:count])
 	most = needed(roomsInside(chosen...), pods)
@@ -206,8 +209,8 @@ func fewestInside(list []*domain, count, pods int) (chosen []*domain, most int) 
 	if steps*count*most > maxFewestSteps {
 		return chosen, most
 	}
-	// best[b*width+c] is the most pods that b of the domains seen so far hold in c narrower ones; -1: there is no such choice.
-	// took[k][b*width+c] is how many of these are in the k-th, if it is the last one of that choice.
+	// best[b*width+c] is the most pods that b of the domains seen so far hold in c narrower ones; -1: there is no such
+	// choice. took[k][b*width+c] is how many of these are in the k-th, if it is the last one of that choice.
 	width := most + 1
 	best, took := slices.Repeat([]int{-1}, (count+1)*width), make([][]int32, len(list))
 	best[0] = 0

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// fewestDomains returns how few blocks hold so many pods, and how few racks in so few blocks, by trying all sets of racks: what
-// docs/decisions, G26, asks for. rooms has the room of each rack of each block.
+// fewestDomains returns how few blocks hold so many pods, and how few racks in so few blocks, by trying all sets of
+// racks: what docs/decisions, G26, asks for. rooms has the room of each rack of each block.
 func fewestDomains(rooms [][]int, pods int) (blocks, racks int) {
 	type rack struct{ block, room int }
 	var all []rack
@@ -39,8 +39,8 @@ func fewestDomains(rooms [][]int, pods int) (blocks, racks int) {
 	return blocks, racks
 }
 
-// TestPreferredLevelsUseTheFewestDomains: pods that fit in no rack are placed in the fewest blocks, and there in the fewest racks,
-// whatever the sizes of these are.
+// TestPreferredLevelsUseTheFewestDomains: pods that fit in no rack are placed in the fewest blocks, and there in the
+// fewest racks, whatever the sizes of these are.
 func TestPreferredLevelsUseTheFewestDomains(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(71, 73))

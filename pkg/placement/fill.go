@@ -2,8 +2,8 @@
 
 package placement
 
-// fillGroup satisfies the group in one walk, and places pods on the way. It takes the children in order of preference; if
-// one cannot be satisfied, its placements are undone and the next child is tried. On failure some pods may remain on
+// fillGroup satisfies the group in one walk, and places pods on the way. It takes the children in order of preference;
+// if one cannot be satisfied, its placements are undone and the next child is tried. On failure some pods may remain on
 // the stack; the caller undoes them.
 //
 // If with is not nil, it collects what was lacking. The walk then continues even where it can no longer succeed.
@@ -178,8 +178,8 @@ func (pl *planner) leafDomains(leaf, number int32, shares bool, with *explanatio
 	return domains
 }
 
-// roomiestDomain returns the domain that can hold the most pods of the class, for the case that no domain can hold as many
-// as needed.
+// roomiestDomain returns the domain that can hold the most pods of the class, for the case that no domain can hold as
+// many as needed.
 func (pl *planner) roomiestDomain(number int32, need []int) []string {
 	found := []string{""}
 	low, high := 0, need[number] // some domain can hold low pods, none can hold high

@@ -96,7 +96,8 @@ func (l *layout) setLeafPods(g *group, p Problem) {
 	}
 }
 
-// addPods changes the count of a leaf by n pods, and updates the groups above whose minimum becomes met or unmet by that.
+// addPods changes the count of a leaf by n pods, and updates the groups above whose minimum becomes met or unmet by
+// that.
 func (l *layout) addPods(leaf int32, n int32) {
 	for i := leaf; i >= 0; i = l.groups[i].parent {
 		g := &l.groups[i]

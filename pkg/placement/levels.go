@@ -108,8 +108,8 @@ func (pl *planner) dropDomains(n int) {
 	}
 }
 
-// pinGroups sets the domains of groups with a required level by the nodes of the pods that run. Groups without such pods
-// are open. Nodes that do not exist say nothing about the domain: their pods will be deleted soon.
+// pinGroups sets the domains of groups with a required level by the nodes of the pods that run. Groups without such
+// pods are open. Nodes that do not exist say nothing about the domain: their pods will be deleted soon.
 func (pl *planner) pinGroups(nodes map[string][]string) {
 	below := pl.nodesBelow(nodes, func(g int32) bool { return pl.groups[g].required != "" })
 	for i := range pl.groups { // a group precedes the groups below it
@@ -205,8 +205,8 @@ func (pl *planner) requirementOf(g int32) requirement {
 	return r
 }
 
-// fewestOfClass returns the fewest pods of a class of the Problem with which a group that has enough waiting pods can be
-// satisfied.
+// fewestOfClass returns the fewest pods of a class of the Problem with which a group that has enough waiting pods can
+// be satisfied.
 func (pl *planner) fewestOfClass(g, class int32) int {
 	return pl.leastSum(g, func(leaf int32) int {
 		at, others := &pl.groups[leaf], 0
@@ -247,7 +247,8 @@ func (pl *planner) roomyAreas(open int32, r *requirement) []Area {
 	return pl.roomyAreasOf(pl.groups[open].required, pl.areaAbove(open), r)
 }
 
-// roomyAreasOf returns the domains of a level inside an area of which the numbers allow what a group needs, the best first.
+// roomyAreasOf returns the domains of a level inside an area of which the numbers allow what a group needs, the best
+// first.
 func (pl *planner) roomyAreasOf(level string, within Area, r *requirement) []Area {
 	areas := pl.world.Areas(level, within)
 	rooms := make([][]int, len(r.needs))
@@ -265,9 +266,9 @@ func (pl *planner) roomyAreasOf(level string, within Area, r *requirement) []Are
 	return list
 }
 
-// usedFirst returns the indexes of the domains of a level in the order in which equal ones are preferred: those in the wider
-// domain with the least room for the class first, so that other wider domains remain whole. The wider domains are those of the
-// outer keys of the level.
+// usedFirst returns the indexes of the domains of a level in the order in which equal ones are preferred: those in the
+// wider domain with the least room for the class first, so that other wider domains remain whole. The wider domains are
+// those of the outer keys of the level.
 func (pl *planner) usedFirst(class int32, level string, within Area) []int {
 	areas := pl.world.Areas(level, within)
 	order := make([]int, len(areas))
@@ -338,9 +339,9 @@ func indexOfAreas(areas []Area) map[Area]int {
 	return index
 }
 
-// planInSomeArea calls plan, which plans a group, with each domain of an open group, which is this group or one above it,
-// until it succeeds. Each domain counts as a choice of the search. It counts as tried also if it was the first one, and the
-// time was over in it: otherwise the next attempt would end there, too, and never reach the others.
+// planInSomeArea calls plan, which plans a group, with each domain of an open group, which is this group or one above
+// it, until it succeeds. Each domain counts as a choice of the search. It counts as tried also if it was the first one,
+// and the time was over in it: otherwise the next attempt would end there, too, and never reach the others.
 func (pl *planner) planInSomeArea(open, g int32, budget Budget, plan func() bool) bool {
 	mark, outermost, proven := len(pl.stack), pl.nested == 0, true
 	r := pl.requirementOf(g)
@@ -380,8 +381,8 @@ func (pl *planner) hasLevelsBelow(g int32) bool {
 	return found
 }
 
-// fillDomain is fillGroup for a group with a required level. Of an open group it takes the best domain or, if none may hold the
-// group, the one that has room for the most of what it needs.
+// fillDomain is fillGroup for a group with a required level. Of an open group it takes the best domain or, if none may
+// hold the group, the one that has room for the most of what it needs.
 func (pl *planner) fillDomain(g int32, with *explanation) bool {
 	at, mark := &pl.groups[g], len(pl.stack)
 	chosen := false

@@ -116,7 +116,8 @@ func (w *racked) Capacity(int) placement.Capacity {
 }
 func (w *racked) Explain(int, string) *placement.Refusal { return &placement.Refusal{} }
 
-// BenchmarkLevels plans gangs with required levels on 5,000 nodes in 312 racks, or in 10,000; the World costs next to nothing.
+// BenchmarkLevels plans gangs with required levels on 5,000 nodes in 312 racks, or in 10,000; the World costs next to
+// nothing.
 func BenchmarkLevels(b *testing.B) {
 	leaves := func(n, pods int) placement.Problem {
 		var groups []leveledNode

@@ -213,7 +213,8 @@ func TestLevelsExplainNodesThatAreGone(t *testing.T) {
 	}
 }
 
-// TestUnitRefusedInsideADomain: a unit that must be in the domain of a group above is not like one that may be anywhere.
+// TestUnitRefusedInsideADomain: a unit that must be in the domain of a group above is not like one that may be
+// anywhere.
 func TestUnitRefusedInsideADomain(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, []class{{gpus: 1}}, racksOf(3, 3)...)
@@ -243,8 +244,8 @@ func TestFewDomainsInsideAWiderOne(t *testing.T) {
 	}
 }
 
-// TestLevelsExplainWithTheTightestDomains: the room that is reported for a group is what the domains leave that a plan would
-// choose for those before it.
+// TestLevelsExplainWithTheTightestDomains: the room that is reported for a group is what the domains leave that a plan
+// would choose for those before it.
 func TestLevelsExplainWithTheTightestDomains(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, []class{{gpus: 1}}, racksOf(5, 3, 1, 1)...)
@@ -279,10 +280,10 @@ func TestLevelsExplain(t *testing.T) {
 	}
 }
 
-// plantedLevels generates a gang that is too large for an exhaustive solver and has a plan: racks of different size, full of
-// the pods of a solution but for spare GPUs on some nodes. Replicas require a rack, sets of replicas a block. With others each rack has
-// one more node, which is full of the pods of a replica that may be on no other nodes than these. spareCPUs is likewise for CPUs, which
-// the classes need in other proportions than GPUs; -1: they need none.
+// plantedLevels generates a gang that is too large for an exhaustive solver and has a plan: racks of different size,
+// full of the pods of a solution but for spare GPUs on some nodes. Replicas require a rack, sets of replicas a block.
+// With others each rack has one more node, which is full of the pods of a replica that may be on no other nodes than
+// these. spareCPUs is likewise for CPUs, which the classes need in other proportions than GPUs; -1: they need none.
 func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int, others bool, spareCPUs int) (placement.Problem, *cluster) {
 	t.Helper()
 	var nodes []node
@@ -374,8 +375,8 @@ func plantedLevels(t testing.TB, r *rand.Rand, classes, spare, unlabeled int, ot
 	return p, newCluster(t, kinds, nodes...)
 }
 
-// TestLevelsFindPlantedPlans measures how often a plan is found for gangs of some hundred pods that have one, on clusters
-// with little or no room to spare.
+// TestLevelsFindPlantedPlans measures how often a plan is found for gangs of some hundred pods that have one, on
+// clusters with little or no room to spare.
 func TestLevelsFindPlantedPlans(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -527,8 +528,8 @@ func TestLevelsLearnFromAllDomains(t *testing.T) {
 	}
 }
 
-// TestMixedPodsKeepTheirOrder: if the racks that a gang of unlike pods is assigned first do not fit, it still completes the child that
-// has bound pods (docs/decisions, G5).
+// TestMixedPodsKeepTheirOrder: if the racks that a gang of unlike pods is assigned first do not fit, it still completes
+// the child that has bound pods (docs/decisions, G5).
 func TestMixedPodsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	var nodes []node
@@ -554,8 +555,8 @@ func TestMixedPodsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// TestEqualRacksInABlockAreTriedOnce: of the racks of a block only what is left in them matters. Otherwise 735,471 sets of racks for the
-// larger replicas would be tried before it is certain that there is no plan.
+// TestEqualRacksInABlockAreTriedOnce: of the racks of a block only what is left in them matters. Otherwise 735,471 sets
+// of racks for the larger replicas would be tried before it is certain that there is no plan.
 func TestEqualRacksInABlockAreTriedOnce(t *testing.T) {
 	t.Parallel()
 	var nodes []node

@@ -53,7 +53,8 @@ func (l *life) lose(leaf string, from int) {
 	l.p.Nodes[leaf] = slices.Clone(l.p.Nodes[leaf][:from])
 }
 
-// nodesFor returns the nodes in the domains in which pods of the groups above run, nil if these are in no single domain.
+// nodesFor returns the nodes in the domains in which pods of the groups above run, nil if these are in no single
+// domain.
 func (l *life) nodesFor(g *gang.Group) []node {
 	nodes := slices.Clone(l.nodes)
 	for up := g; up != nil; up = up.Parent() {
@@ -150,8 +151,8 @@ func (l *life) holdsAbove(g *gang.Group) bool {
 	return true
 }
 
-// TestLifeOfAGangWithLevels plans the minimum, surplus and replacements of like pods step by step, in random trees with required levels,
-// some of which prefer levels too. All that can be placed is placed, and only that.
+// TestLifeOfAGangWithLevels plans the minimum, surplus and replacements of like pods step by step, in random trees with
+// required levels, some of which prefer levels too. All that can be placed is placed, and only that.
 func TestLifeOfAGangWithLevels(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(83, 89))

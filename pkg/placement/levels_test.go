@@ -290,8 +290,8 @@ func randomLevels(t testing.TB, r *rand.Rand, v leveled) (placement.Problem, *cl
 	return p, w
 }
 
-// solvableWithLevels is the exhaustive solver for problems with required levels: every set of leaves, every set of their
-// pods and every node for each pod. used is nil, or limits the domains of the preferred levels that are used.
+// solvableWithLevels is the exhaustive solver for problems with required levels: every set of leaves, every set of
+// their pods and every node for each pod. used is nil, or limits the domains of the preferred levels that are used.
 func solvableWithLevels(p placement.Problem, w *cluster, used *usedDomains) bool {
 	type wanted struct {
 		leaf  *gang.Group

@@ -90,8 +90,8 @@ func (pl *planner) packAlike(leaves []int32) bool {
 	return true
 }
 
-// packLeaves places the missing pods of all the leaves: as many of each leaf's pods as it lacks, the preferred ones or, if the planner
-// is thrifty, those that are easiest to place. On failure some pods may remain on the stack.
+// packLeaves places the missing pods of all the leaves: as many of each leaf's pods as it lacks, the preferred ones or,
+// if the planner is thrifty, those that are easiest to place. On failure some pods may remain on the stack.
 //
 // extra bounds the calls of Place that finding domains may cost, in addition to one per pod and order.
 //
@@ -230,8 +230,8 @@ func (k *packing) placeFrom(i int) bool {
 }
 
 // bringForward moves an item to index i if the one there has to wait for pods that it must follow: the first item that
-// need not wait. Of replicas whose workers each follow their own leader no order by class has every leader first, and a random
-// one hardly ever.
+// need not wait. Of replicas whose workers each follow their own leader no order by class has every leader first, and a
+// random one hardly ever.
 func (k *packing) bringForward(i int) {
 	for j := i; j < len(k.items); j++ {
 		it := k.items[j]
@@ -355,8 +355,8 @@ func (k *packing) itemsOf(leaves []int32, offer func(leaf int32) []int32) ([]ite
 // fitsNowhere reports whether no node could take a pod of the class, even with nothing placed.
 func (pl *planner) fitsNowhere(number int32) bool { return pl.kinds[number].bound == 0 }
 
-// offeredPods returns the waiting pods of a leaf, without those that no node could ever take. They are sorted by preference
-// or, if easiest is set, by ease of placement: the most feasible nodes first, then the lighter pod, then by
+// offeredPods returns the waiting pods of a leaf, without those that no node could ever take. They are sorted by
+// preference or, if easiest is set, by ease of placement: the most feasible nodes first, then the lighter pod, then by
 // preference.
 func (pl *planner) offeredPods(leaf int32, easiest bool) []int32 {
 	g := &pl.groups[leaf]

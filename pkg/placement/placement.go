@@ -17,18 +17,18 @@ type Problem struct {
 	Have  gang.Counts      // per leaf: pods that count already: bound, assumed or succeeded
 	Bound gang.Counts      // per leaf: of those, pods that are bound now; groups with bound pods are completed first
 	Pods  map[string][]Pod // per leaf: waiting pods in order of preference
-	// Required is, per group ("" is the root), the topology level of which one domain must hold all pods below it. A level is
-	// one or more keys of node labels, the outermost first, separated by commas: nodes of one domain have the same values of
-	// all of them.
+	// Required is, per group ("" is the root), the topology level of which one domain must hold all pods below it. A
+	// level is one or more keys of node labels, the outermost first, separated by commas: nodes of one domain have the
+	// same values of all of them.
 	Required map[string]string
-	// Preferred is likewise the level of which as few domains as possible should hold the pods below a group. If a level with
-	// fewer of its keys, from the first on, has one domain that holds them, they are placed there. See
+	// Preferred is likewise the level of which as few domains as possible should hold the pods below a group. If a
+	// level with fewer of its keys, from the first on, has one domain that holds them, they are placed there. See
 	// Budget.PreferencesExpired.
 	Preferred map[string]string
 	// Nodes are, per leaf, the nodes of the pods in Have that use one. They determine the domains of groups with a
-	// required or preferred topology level, and may be omitted for leaves below no such group. Pods on nodes that the World
-	// does not have are ignored if others of the group have a node; if none has, a group with a required level gets no pod
-	// until the caller leaves them out.
+	// required or preferred topology level, and may be omitted for leaves below no such group. Pods on nodes that the
+	// World does not have are ignored if others of the group have a node; if none has, a group with a required level
+	// gets no pod until the caller leaves them out.
 	Nodes map[string][]string
 }
 
@@ -40,8 +40,9 @@ type Placement struct {
 }
 
 // Budget limits the search for a plan; zero fields take the defaults. The guarantee for equal pods in the package
-// documentation holds for all values of Attempts and Placements. They bound the search in one domain of a group with a required
-// level, not the number of domains, nor the choices and assignments of domains for equal pods: there only Expired does.
+// documentation holds for all values of Attempts and Placements. They bound the search in one domain of a group with a
+// required level, not the number of domains, nor the choices and assignments of domains for equal pods: there only
+// Expired does.
 type Budget struct {
 	Attempts   int // choices to try, including those skipped by Skip; 0: 64
 	Placements int // calls of World.Place in addition to four per waiting pod; 0: 4096
@@ -52,11 +53,11 @@ type Budget struct {
 	// and in the loops of the search. Once it has returned true, the planner calls neither Expired nor World.Place
 	// again. nil: there is no time limit.
 	Expired func() bool
-	// PreferencesExpired reports whether the time that may be spent on Problem.Preferred is over. The planner calls it as
-	// Expired, and continues without preferred levels once it has returned true. nil: preferred levels are ignored.
+	// PreferencesExpired reports whether the time that may be spent on Problem.Preferred is over. The planner calls it
+	// as Expired, and continues without preferred levels once it has returned true. nil: preferred levels are ignored.
 	PreferencesExpired func() bool
-	// Unexplained: it is enough to know how the search ended. World.Explain is not called, and if it is certain that there is no
-	// plan, the Shortfall names no groups and leaves.
+	// Unexplained: it is enough to know how the search ended. World.Explain is not called, and if it is certain that
+	// there is no plan, the Shortfall names no groups and leaves.
 	Unexplained bool
 }
 

@@ -119,7 +119,8 @@ func (pl *planner) initClass(number int, c *class) {
 
 func (pl *planner) satisfied(g int32) bool { return pl.groups[g].satisfied() }
 
-// visitUnsatisfied calls visit for a group and all below it that are neither satisfied nor impossible, each before those below it.
+// visitUnsatisfied calls visit for a group and all below it that are neither satisfied nor impossible, each before
+// those below it.
 func (pl *planner) visitUnsatisfied(g int32, visit func(g int32)) {
 	at := &pl.groups[g]
 	if at.satisfied() || !pl.possible[g] {
@@ -164,8 +165,8 @@ func (pl *planner) classOf(leaf, pod int32) int32 {
 // isTaken reports whether a waiting pod of a leaf is on the stack.
 func (pl *planner) isTaken(leaf, pod int32) bool { return pl.taken[pl.groups[leaf].start+pod] }
 
-// placePod puts one waiting pod on a node. It does not ask the World if the answer is already known. It returns false if
-// no node takes the pod or a limit is reached.
+// placePod puts one waiting pod on a node. It does not ask the World if the answer is already known. It returns false
+// if no node takes the pod or a limit is reached.
 func (pl *planner) placePod(leaf, pod int32, domain string) bool {
 	number := pl.classOf(leaf, pod)
 	c := &pl.kinds[number]
@@ -209,8 +210,8 @@ func (pl *planner) placePod(leaf, pod int32, domain string) bool {
 	return true
 }
 
-// placePodOnNode puts one waiting pod in a domain of one node, whatever its kind. It returns false if the node does not take the
-// pod or a limit is reached.
+// placePodOnNode puts one waiting pod in a domain of one node, whatever its kind. It returns false if the node does not
+// take the pod or a limit is reached.
 func (pl *planner) placePodOnNode(leaf, pod int32, domain string) bool {
 	if pl.isStopped() || pl.timeIsOver() {
 		pl.spent = true

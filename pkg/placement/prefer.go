@@ -12,9 +12,9 @@ import (
 // maxDomainsTried is how many domains of a level inside one area are tried for a whole group with a preferred level.
 const maxDomainsTried = 8
 
-// preferring plans groups with preferred levels in one walk over the tree. A group takes the first of these that holds it: one
-// domain of its level, one of the next wider level and in it few domains of the narrower ones, then few domains of each. The
-// walk may fail where a planner that ignores these levels succeeds.
+// preferring plans groups with preferred levels in one walk over the tree. A group takes the first of these that holds
+// it: one domain of its level, one of the next wider level and in it few domains of the narrower ones, then few domains
+// of each. The walk may fail where a planner that ignores these levels succeeds.
 type preferring struct {
 	*planner
 	levels  [][]string // by group: the levels of which one domain is tried for all its pods, the narrowest first
@@ -45,8 +45,8 @@ func (b *Budget) preferencesExpired() bool {
 	return b.Expired != nil && b.Expired() || b.PreferencesExpired()
 }
 
-// preferredLevels returns the preferred level of a group and the wider levels of its topology, the narrowest first, as far as
-// they are narrower than the level that the group requires. All of them include that level.
+// preferredLevels returns the preferred level of a group and the wider levels of its topology, the narrowest first, as
+// far as they are narrower than the level that the group requires. All of them include that level.
 func preferredLevels(required, preferred string) []string {
 	var levels []string
 	for level := preferred; level != "" && !strings.HasPrefix(required+",", level+","); level = level[:max(0, strings.LastIndexByte(level, ','))] {
@@ -59,9 +59,10 @@ func preferredLevels(required, preferred string) []string {
 	return levels
 }
 
-// planPreferring plans the smallest set of pods that satisfies the tree, as Minimum, with preferred levels. If no pod has to
-// follow others that run, it first takes all of these levels for required, which finds the domains in which every group is
-// whole. It returns nil and leaves the World unchanged if it finds no plan, which does not mean that there is none.
+// planPreferring plans the smallest set of pods that satisfies the tree, as Minimum, with preferred levels. If no pod
+// has to follow others that run, it first takes all of these levels for required, which finds the domains in which
+// every group is whole. It returns nil and leaves the World unchanged if it finds no plan, which does not mean that
+// there is none.
 func planPreferring(p Problem, w World, budget Budget) []Placement {
 	f := newPreferring(newPlanner(p, w, budget.preferencesExpired), p)
 	follows := false // some pods have to follow those that run
@@ -128,8 +129,8 @@ func (f *preferring) planUnit(g int32) []Placement {
 	return nil
 }
 
-// areasFor returns the areas to try for pods below a group, the best first, because of the levels of another group and those
-// above it. nil: these have no domain yet.
+// areasFor returns the areas to try for pods below a group, the best first, because of the levels of another group and
+// those above it. nil: these have no domain yet.
 func (f *preferring) areasFor(g, above int32) []Area {
 	if above < 0 {
 		return []Area{0}
@@ -148,7 +149,8 @@ func (f *preferring) areasFor(g, above int32) []Area {
 	return f.domainsInOrder(above, r.needs[0], areas)
 }
 
-// domainsInOrder returns the domains of the preferred levels of a group inside each of the areas, followed by that area.
+// domainsInOrder returns the domains of the preferred levels of a group inside each of the areas, followed by that
+// area.
 func (f *preferring) domainsInOrder(g int32, n need, areas []Area) []Area {
 	if !f.prefers(g) {
 		return areas
@@ -160,8 +162,8 @@ func (f *preferring) domainsInOrder(g int32, n need, areas []Area) []Area {
 	return list
 }
 
-// fill satisfies a group. Each of its pods is placed in the first area that takes it, if the groups with levels allow that. On
-// failure some placements may remain.
+// fill satisfies a group. Each of its pods is placed in the first area that takes it, if the groups with levels allow
+// that. On failure some placements may remain.
 func (f *preferring) fill(g int32, areas []Area) bool {
 	at := &f.groups[g]
 	switch {
@@ -193,9 +195,9 @@ func (f *preferring) fill(g int32, areas []Area) bool {
 	return !at.open && f.fillInAreas(g, f.domainsInOrder(g, r.needs[0], areas))
 }
 
-// areasInOrder returns the domains of a level inside an area of which the numbers allow what a group needs: those that hold all its
-// waiting pods, or else what it needs, in the fewest domains of the next narrower level first, then in the order of roomyAreasOf.
-// levels are the level, last, and the narrower ones.
+// areasInOrder returns the domains of a level inside an area of which the numbers allow what a group needs: those that
+// hold all its waiting pods, or else what it needs, in the fewest domains of the next narrower level first, then in the
+// order of roomyAreasOf. levels are the level, last, and the narrower ones.
 func (f *preferring) areasInOrder(levels []string, within Area, r *requirement) []Area {
 	list := f.roomyAreasOf(levels[len(levels)-1], within, r)
 	if len(levels) == 1 || len(list) < 2 {
@@ -216,8 +218,8 @@ func (f *preferring) areasInOrder(levels []string, within Area, r *requirement) 
 	return list
 }
 
-// fillInOneDomain satisfies a group of which no pod runs in one domain, and in few domains of the narrower levels. On failure
-// nothing is placed.
+// fillInOneDomain satisfies a group of which no pod runs in one domain, and in few domains of the narrower levels. On
+// failure nothing is placed.
 func (f *preferring) fillInOneDomain(g int32, area Area, narrower []string, n need) bool {
 	before := f.mark()
 	if len(narrower) > 0 || f.hasPreferencesBelow(g) {
@@ -270,8 +272,8 @@ func (f *preferring) fillInAreas(g int32, areas []Area) bool {
 	return missing == 0
 }
 
-// childrenInOrder returns the children that may be satisfied, those with bound pods first. If all are needed, those with
-// levels come first, then the largest.
+// childrenInOrder returns the children that may be satisfied, those with bound pods first. If all are needed, those
+// with levels come first, then the largest.
 func (f *preferring) childrenInOrder(g int32, missing int) []int32 {
 	at := &f.groups[g]
 	var children []int32
@@ -340,8 +342,9 @@ func (f *preferring) placeSingle(leaf, pod int32, budget Budget) bool {
 	return ok
 }
 
-// appendFewest appends the domains of the levels in an area in the order that uses the fewest (fewestDomains): those of the narrowest
-// level that hold the pods, then all others as far as they have room, each domain of a wider level after those inside it.
+// appendFewest appends the domains of the levels in an area in the order that uses the fewest (fewestDomains): those of
+// the narrowest level that hold the pods, then all others as far as they have room, each domain of a wider level after
+// those inside it.
 func (f *preferring) appendFewest(list []Area, running []string, n need, levels []string, within Area) []Area {
 	if len(levels) == 0 || f.timeIsOver() {
 		return list
@@ -353,8 +356,8 @@ func (f *preferring) appendFewest(list []Area, running []string, n need, levels 
 	return appendOthers(list, all, len(levels))
 }
 
-// appendOthers appends the areas of the domains, of so many levels, and of those inside them, but for the chosen ones of the
-// narrowest level.
+// appendOthers appends the areas of the domains, of so many levels, and of those inside them, but for the chosen ones
+// of the narrowest level.
 func appendOthers(list []Area, all []*domain, levels int) []Area {
 	for _, chosen := range []bool{true, false} {
 		for _, d := range all {

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-project/muster/pkg/placement"
 )
 
-// usedDomains counts the domains that groups use of their preferred levels. One of a wider level counts more than all of the
-// narrower ones. A node outside of the level is a domain of its own.
+// usedDomains counts the domains that groups use of their preferred levels. One of a wider level counts more than all
+// of the narrower ones. A node outside of the level is a domain of its own.
 type usedDomains struct {
 	levels map[*gang.Group][]string // the widest first
 	pods   map[string]int
@@ -81,8 +81,8 @@ func countUsed(p placement.Problem, w *cluster, plan []placement.Placement) int 
 	return u.count
 }
 
-// TestPreferredLevelsAgainstExhaustiveSearch: a plan is found whenever one is found without preferred levels. It measures how
-// often the pods of its leaves could not use fewer domains.
+// TestPreferredLevelsAgainstExhaustiveSearch: a plan is found whenever one is found without preferred levels. It
+// measures how often the pods of its leaves could not use fewer domains.
 func TestPreferredLevelsAgainstExhaustiveSearch(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -185,8 +185,8 @@ func run(p *placement.Problem, w *cluster, plan []placement.Placement) {
 	w.stack = nil
 }
 
-// TestSurplusWithPreferredLevels: the same units of surplus, and as many single pods, are placed as without preferred levels,
-// also if their time ends at any moment.
+// TestSurplusWithPreferredLevels: the same units of surplus, and as many single pods, are placed as without preferred
+// levels, also if their time ends at any moment.
 func TestSurplusWithPreferredLevels(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(47, 53))

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// OrderByRank exchanges the pods of a plan so that pods of neighbouring ranks are in the same domains: it sorts the pods of a
-// leaf and class by compare, their nodes by their domains, and assigns them to each other in this order. The placements keep
-// their order, nodes and leaves. Pods that are equal for compare keep their order.
+// OrderByRank exchanges the pods of a plan so that pods of neighbouring ranks are in the same domains: it sorts the
+// pods of a leaf and class by compare, their nodes by their domains, and assigns them to each other in this order. The
+// placements keep their order, nodes and leaves. Pods that are equal for compare keep their order.
 //
-// domains returns the values of a node's topology levels for the pods of a leaf, the outermost first. Of two nodes with the same
-// domains, the one with the smaller name comes first. Domains are in the order of their names; a plan for pods that were lost or
-// added therefore has the same direction as the one before it.
+// domains returns the values of a node's topology levels for the pods of a leaf, the outermost first. Of two nodes with
+// the same domains, the one with the smaller name comes first. Domains are in the order of their names; a plan for pods
+// that were lost or added therefore has the same direction as the one before it.
 func OrderByRank(plan []Placement, compare func(a, b Pod) int, domains func(leaf, node string) []string) {
 	type group struct {
 		leaf  string

@@ -70,8 +70,8 @@ func TestOrderByRank(t *testing.T) {
 	}
 }
 
-// TestOrderByRankKeepsThePlan permutes random plans: leaves, nodes and classes stay, each pod is placed once, and the ranks in
-// each rack are neighbours.
+// TestOrderByRankKeepsThePlan permutes random plans: leaves, nodes and classes stay, each pod is placed once, and the
+// ranks in each rack are neighbours.
 func TestOrderByRankKeepsThePlan(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 5))

@@ -54,8 +54,8 @@ type search struct {
 }
 
 const (
-	// firstChoices is how often each waiting pod may be tried in addition to the budget: in the first walk, and in the preferred
-	// and the cheapest choice, which may try a pod again in another order.
+	// firstChoices is how often each waiting pod may be tried in addition to the budget: in the first walk, and in the
+	// preferred and the cheapest choice, which may try a pod again in another order.
 	firstChoices = 4
 	// maxConsidered bounds the choices that are considered. Most of them look the same to the World as one that was
 	// already tried.
@@ -76,7 +76,8 @@ func newSearch(pl *planner, g int32, budget Budget) *search {
 	return s
 }
 
-// surveyWaitingPods returns the number of waiting pods below a group that may be needed, and records of which kinds they are.
+// surveyWaitingPods returns the number of waiting pods below a group that may be needed, and records of which kinds
+// they are.
 func (s *search) surveyWaitingPods(g int32) int {
 	waiting := 0
 	s.visitUnsatisfied(g, func(g int32) {
@@ -133,8 +134,8 @@ func (pl *planner) fewestPods(g int32) int {
 	return pl.leastSum(g, func(leaf int32) int { return pl.groups[leaf].missing() })
 }
 
-// leastSum returns the least sum over leaves that satisfy a group whose waiting pods are sufficient. ofLeaf returns what a leaf
-// that lacks pods contributes.
+// leastSum returns the least sum over leaves that satisfy a group whose waiting pods are sufficient. ofLeaf returns
+// what a leaf that lacks pods contributes.
 func (pl *planner) leastSum(g int32, ofLeaf func(leaf int32) int) int {
 	at := &pl.groups[g]
 	missing := at.missing()
@@ -190,7 +191,8 @@ func (s *search) tryChoices() bool {
 
 func (s *search) walkInOrder() bool { return s.fillGroup(s.group, nil) }
 
-// attemptChoice counts a choice and tries it, unless it is to be skipped. If the choice fails, its placements are undone.
+// attemptChoice counts a choice and tries it, unless it is to be skipped. If the choice fails, its placements are
+// undone.
 func (s *search) attemptChoice(place func() bool) bool {
 	pl := s.planner
 	if s.begun >= s.most || s.timeIsOver() {
@@ -217,8 +219,8 @@ func (s *search) attemptChoice(place func() bool) bool {
 	return ok
 }
 
-// packChoice tries a choice, unless one that looks the same to the World was tried before, or the numbers of pods show that
-// it cannot fit.
+// packChoice tries a choice, unless one that looks the same to the World was tried before, or the numbers of pods show
+// that it cannot fit.
 func (s *search) packChoice(leaves []int32) bool {
 	if s.markTried(s.keyOf(leaves)) || s.tooMany(s.needOf(leaves)) {
 		return false
@@ -241,8 +243,8 @@ func (s *search) markTried(key string) bool {
 	return false
 }
 
-// exploreChoices tries the cheapest choice, then the choices derived from it with fewer children of one kind, then those
-// derived from these.
+// exploreChoices tries the cheapest choice, then the choices derived from it with fewer children of one kind, then
+// those derived from these.
 func (s *search) exploreChoices() bool {
 	most := s.most
 	s.most = max(most/2, min(most, 4)) // the remaining choices are for other orders
@@ -267,7 +269,8 @@ func (s *search) exploreChoices() bool {
 	return false
 }
 
-// deriveLimits returns the limits that lead from a choice to choices with fewer children of one kind and that were not seen before.
+// deriveLimits returns the limits that lead from a choice to choices with fewer children of one kind and that were not
+// seen before.
 func (s *search) deriveLimits(leaves []int32, limits []limit) [][]limit {
 	var next [][]limit
 	kinds := s.choices.replaceable(leaves)
@@ -294,7 +297,8 @@ func (s *search) hasDependentPods(leaves []int32) bool {
 	return slices.ContainsFunc(leaves, func(leaf int32) bool { return s.choices.like.dependent[s.choices.like.numberOf(leaf)] })
 }
 
-// enumerateNodes tries all nodes for the pods of the first choices that contain pods that depend on others and are small.
+// enumerateNodes tries all nodes for the pods of the first choices that contain pods that depend on others and are
+// small.
 func (s *search) enumerateNodes() bool {
 	for _, leaves := range s.packed {
 		if !s.hasDependentPods(leaves) {

@@ -19,9 +19,10 @@ const (
 	unknown // the oracle's steps were not enough
 )
 
-// oracle decides whether a part of a gang can be placed at all. It is exact for pods whose sizes divide each other, as 1, 2, 4 and
-// 8 do: a set of such pods fits on nodes if and only if, for each size, those of at least this size, in units of it, are not more
-// than the units that are free. So it assigns pods to sets of like nodes and counts. It knows nothing of the planner.
+// oracle decides whether a part of a gang can be placed at all. It is exact for pods whose sizes divide each other, as
+// 1, 2, 4 and 8 do: a set of such pods fits on nodes if and only if, for each size, those of at least this size, in
+// units of it, are not more than the units that are free. So it assigns pods to sets of like nodes and counts. It knows
+// nothing of the planner.
 type oracle struct {
 	sizes   []int // GPUs per pod, the largest first
 	domains []oracleDomain
@@ -33,8 +34,8 @@ type oracle struct {
 	steps   int             // left
 }
 
-// oracleDomain is a set of nodes: all, a domain of a level, or nodes that are in the same domains. Domains are inside one another
-// or have no node in common.
+// oracleDomain is a set of nodes: all, a domain of a level, or nodes that are in the same domains. Domains are inside
+// one another or have no node in common.
 type oracleDomain struct {
 	parent   int // -1: none
 	children []int
@@ -350,7 +351,8 @@ func (o *oracle) spread() bool {
 	return true
 }
 
-// divideAmong reports whether n pods of a size that may be anywhere in a domain can be divided among these of its children.
+// divideAmong reports whether n pods of a size that may be anywhere in a domain can be divided among these of its
+// children.
 func (o *oracle) divideAmong(domain, size, n int, children []int) bool {
 	if n == 0 {
 		return o.spread()

@@ -141,8 +141,8 @@ type stream struct {
 // classGPUs are the GPUs of a pod by class.
 var classGPUs = []int{0, 1, 2, 4, 8}
 
-// report counts what a stream has shown. Of pairs the first counts gangs of equal pods with one required level at most on each path,
-// the second all others.
+// report counts what a stream has shown. Of pairs the first counts gangs of equal pods with one required level at most
+// on each path, the second all others.
 type report struct {
 	admitted, refused   int    // gangs of which nothing runs
 	refilled, kept      int    // gangs below their minimum; kept: they wait
@@ -230,8 +230,8 @@ func (s *stream) usedOf(g *running, group *shapes.Group) int {
 	return len(used) + outside
 }
 
-// check checks what must hold at any moment: no node has more pods than GPUs, and the pods of each group with a required level are
-// in one domain, unless a label has divided them.
+// check checks what must hold at any moment: no node has more pods than GPUs, and the pods of each group with a
+// required level are in one domain, unless a label has divided them.
 func (s *stream) check() {
 	s.t.Helper()
 	used := make([]int, len(s.nodes))
@@ -400,8 +400,8 @@ func (s *stream) scheduleMinimum(g *running) bool {
 	return short == nil
 }
 
-// nearestPossible reports whether the minimum of a gang that prefers a level could be in one domain of it, for the one group of
-// each tree that prefers one.
+// nearestPossible reports whether the minimum of a gang that prefers a level could be in one domain of it, for the one
+// group of each tree that prefers one.
 func (s *stream) nearestPossible(g *running) bool {
 	if len(g.preferred) == 0 {
 		return false
@@ -500,8 +500,8 @@ func (s *stream) scheduleSingles(g *running) {
 	}
 }
 
-// mayJoin reports whether one more pod of a leaf may run on a node: all groups above have their minimum, and the node is in their
-// domains.
+// mayJoin reports whether one more pod of a leaf may run on a node: all groups above have their minimum, and the node
+// is in their domains.
 func (s *stream) mayJoin(g *running, leaf *shapes.Group, node int) bool {
 	for up := leaf; up != nil; up = g.parent(up) {
 		if !g.holds(up) {
@@ -607,9 +607,10 @@ func (s *stream) event() {
 	s.schedule(g)
 }
 
-// TestStreamsOfShapes plays streams of published role trees, with their topology levels, on clusters of which some of the nodes,
-// GPUs and labels are missing. Gangs come and end, lose pods and nodes, and grow. After each step no required level is violated by
-// the pods that run, no node has too many, and a gang has its minimum or got nothing. What is refused is compared with an oracle.
+// TestStreamsOfShapes plays streams of published role trees, with their topology levels, on clusters of which some of
+// the nodes, GPUs and labels are missing. Gangs come and end, lose pods and nodes, and grow. After each step no
+// required level is violated by the pods that run, no node has too many, and a gang has its minimum or got nothing.
+// What is refused is compared with an oracle.
 func TestStreamsOfShapes(t *testing.T) {
 	t.Parallel()
 	gangs, err := shapes.Gangs()

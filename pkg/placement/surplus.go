@@ -151,8 +151,8 @@ func (pl *planner) placeSingles(near *preferring, budget Budget) {
 	}
 }
 
-// placeSingle places a pod of a satisfied leaf. If all pods of the leaf, or of a group above it, have ended, the group may
-// have any domain.
+// placeSingle places a pod of a satisfied leaf. If all pods of the leaf, or of a group above it, have ended, the group
+// may have any domain.
 func (pl *planner) placeSingle(leaf, pod int32) bool {
 	open := pl.openAbove(leaf)
 	if open < 0 && pl.groups[leaf].open {

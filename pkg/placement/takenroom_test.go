@@ -12,8 +12,8 @@ type oneNode struct{ World }
 
 func (oneNode) Nodes(int, int) []string { return []string{"node"} }
 
-// What takes the room of pods that take the room of others takes the room of these, too. Rooms are bounded by more than the
-// resources that are compared: of the pods of some classes at most one may be on a node.
+// What takes the room of pods that take the room of others takes the room of these, too. Rooms are bounded by more than
+// the resources that are compared: of the pods of some classes at most one may be on a node.
 func TestTakenRoomIsTransitive(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(73, 79))

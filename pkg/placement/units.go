@@ -35,8 +35,8 @@ func (s *search) newArrangement() *arrangement {
 	return a
 }
 
-// addRests adds to the narrowest level what the domains of wider levels, and the area of all, have room for beside its domains: nodes
-// without a label of the level, on which single pods may be.
+// addRests adds to the narrowest level what the domains of wider levels, and the area of all, have room for beside its
+// domains: nodes without a label of the level, on which single pods may be.
 func (a *arrangement) addRests() {
 	t := &a.tables[0]
 	for j := 1; j <= len(a.tables); j++ {
@@ -100,8 +100,9 @@ func (a *arrangement) usableRest(rest []int) []int {
 	return rest
 }
 
-// compareClasses sets what a pod of each class takes. It takes the room of pods of another class if its nodes are among theirs, and it
-// leaves no room for as many of them: see podsInsteadOf. What takes the room of pods that take the room of others takes that of these.
+// compareClasses sets what a pod of each class takes. It takes the room of pods of another class if its nodes are among
+// theirs, and it leaves no room for as many of them: see podsInsteadOf. What takes the room of pods that take the room
+// of others takes that of these.
 func (a *arrangement) compareClasses() {
 	const maxCompared = 32
 	a.podTakes = make([][]taking, len(a.classes))
@@ -141,8 +142,9 @@ func (a *arrangement) classesByNode() []uint32 {
 	return slices.Compact(slices.Sorted(maps.Values(sets)))
 }
 
-// podsInsteadOf returns, for two indexes in classes, for how many pods of the other class the resources suffice that a pod of the class
-// uses. There are no more than each domain has room for in place of the pods of the class: resources are not all that pods need.
+// podsInsteadOf returns, for two indexes in classes, for how many pods of the other class the resources suffice that a
+// pod of the class uses. There are no more than each domain has room for in place of the pods of the class: resources
+// are not all that pods need.
 func (a *arrangement) podsInsteadOf(class, other int) int {
 	n := 0
 	for r, uses := range a.usesOf[a.classes[other]] {
@@ -179,7 +181,8 @@ func (a *arrangement) addTakenRoom(u *unit) {
 	}
 }
 
-// readWaitingPods records the classes of the waiting pods of the group that is planned, and returns the levels required below it.
+// readWaitingPods records the classes of the waiting pods of the group that is planned, and returns the levels required
+// below it.
 func (a *arrangement) readWaitingPods() (levels []string) {
 	a.visitUnsatisfied(a.group, func(g int32) {
 		at := &a.groups[g]
@@ -284,8 +287,8 @@ func (a *arrangement) unitOf(g int32) unit {
 	return u
 }
 
-// domainsFor returns the table of the level that a group requires, -1 if there is none, and the index of the only domain, -1
-// if it may have any.
+// domainsFor returns the table of the level that a group requires, -1 if there is none, and the index of the only
+// domain, -1 if it may have any.
 func (a *arrangement) domainsFor(g int32) (int, int32) {
 	at := &a.groups[g]
 	table := slices.IndexFunc(a.tables, func(t table) bool { return t.level == at.required })
@@ -366,9 +369,9 @@ type section struct {
 	size     int64
 }
 
-// setChoice prepares the assignment of a choice. If scarce is set, the tightest domain of a unit is that with the least room of
-// what is scarce, and each pod of a leaf without a level of its own is assigned a domain of the narrowest level: what is left in several
-// of them may be too little for such a pod in each.
+// setChoice prepares the assignment of a choice. If scarce is set, the tightest domain of a unit is that with the least
+// room of what is scarce, and each pod of a leaf without a level of its own is assigned a domain of the narrowest
+// level: what is left in several of them may be too little for such a pod in each.
 func (a *arrangement) setChoice(groups []int32, scarce bool) {
 	a.scarce, a.fills = scarce, fills{}
 	if scarce && !a.opaque && a.podTakes == nil {
@@ -424,8 +427,8 @@ func (a *arrangement) appendSingles() {
 	a.units = append(a.units, a.singles...)
 }
 
-// findTwins finds domains that each unit may have instead of each other: those inside the same wider domains, without narrower ones
-// inside, to which no unit is pinned. Only what is left in them may differ.
+// findTwins finds domains that each unit may have instead of each other: those inside the same wider domains, without
+// narrower ones inside, to which no unit is pinned. Only what is left in them may differ.
 func (a *arrangement) findTwins() {
 	a.twins = a.twins[:0]
 	pinned := map[place]bool{}
@@ -542,8 +545,8 @@ func (a *arrangement) appendSection(s *section, zone int) {
 	a.units[at].takes = z.takes
 }
 
-// splitLoose replaces the leaves of a section without a level of their own by their single pods, if these are of one Independent
-// class.
+// splitLoose replaces the leaves of a section without a level of their own by their single pods, if these are of one
+// Independent class.
 func (a *arrangement) splitLoose(s *section, zone int) {
 	s.loose = slices.DeleteFunc(s.loose, func(leaf int32) bool {
 		if a.singleClassOf(leaf) < 0 {
@@ -562,7 +565,8 @@ func (a *arrangement) splitLoose(s *section, zone int) {
 	})
 }
 
-// narrowToZone replaces the level of a unit or zone that is wider than that of the zone around it: it has the zone's domain.
+// narrowToZone replaces the level of a unit or zone that is wider than that of the zone around it: it has the zone's
+// domain.
 func (a *arrangement) narrowToZone(u *unit) {
 	if u.zone < 0 {
 		return

@@ -40,8 +40,8 @@ type World interface {
 	Rooms(class int, level string, within Area) []int
 	// Uses returns the amounts of resources that a pod of the class takes, for all classes in the same order.
 	Uses(class int) []int64
-	// FreeIn returns, for each of Areas(level, within), an upper bound of each resource in the order of Uses that is left
-	// for the plan.
+	// FreeIn returns, for each of Areas(level, within), an upper bound of each resource in the order of Uses that is
+	// left for the plan.
 	FreeIn(level string, within Area) [][]int64
 	// AreaOf returns which of Areas(level, within) contains the node, false if none does.
 	AreaOf(level string, within Area, node string) (Area, bool)
@@ -52,14 +52,15 @@ type World interface {
 	// Within returns a class of pods that differ from those of the given class only in that they must be placed in the
 	// area. It returns the class itself for area 0. The class must be one of the Problem, not one that Within returned.
 	Within(class int, area Area) int
-	// Explain returns why no node of the domain takes one more pod of the class, given all placed pods. domain ""
-	// means anywhere. Never nil. Nodes that would take a pod are not counted, unless something that has no number keeps them
-	// from taking as many as they have room for. It may inspect every node; the planner calls it only for the final Shortfall, once per relevant class and domain.
+	// Explain returns why no node of the domain takes one more pod of the class, given all placed pods. domain "" means
+	// anywhere. Never nil. Nodes that would take a pod are not counted, unless something that has no number keeps them
+	// from taking as many as they have room for. It may inspect every node; the planner calls it only for the final
+	// Shortfall, once per relevant class and domain.
 	Explain(class int, domain string) *Refusal
 }
 
-// Area is a set of nodes: those of one domain of a topology level, or those that it has in common with the area in which
-// it was looked for. 0: all nodes.
+// Area is a set of nodes: those of one domain of a topology level, or those that it has in common with the area in
+// which it was looked for. 0: all nodes.
 type Area int32
 
 // Kind is how placing pods affects pods of a class. The planner relies on it to ask each question only once.
@@ -94,8 +95,8 @@ type Refusal struct {
 	Reasons map[string]int // filter reason -> number of nodes that gave it; empty: all relevant nodes had room, or were not asked
 }
 
-// NoTopology implements the methods of a World about topology levels for a cluster whose nodes have no labels: no level has
-// a domain. It is to be embedded.
+// NoTopology implements the methods of a World about topology levels for a cluster whose nodes have no labels: no level
+// has a domain. It is to be embedded.
 type NoTopology struct{}
 
 // Areas implements World.

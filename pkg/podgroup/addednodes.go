@@ -15,9 +15,9 @@ import (
 )
 
 // addedNodes judges whether nodes that a cluster autoscaler adds may let groups with required topology levels start
-// (docs/decisions, G13). An autoscaler adds nodes for the pods that the free room does not hold, one by one, and nothing tells it in
-// which domain. So they help only if these pods are too many for all domains together, and if what is free is in one domain, which
-// the added nodes may complete.
+// (docs/decisions, G13). An autoscaler adds nodes for the pods that the free room does not hold, one by one, and
+// nothing tells it in which domain. So they help only if these pods are too many for all domains together, and if what
+// is free is in one domain, which the added nodes may complete.
 type addedNodes struct {
 	placement.Problem
 	world World
@@ -25,15 +25,16 @@ type addedNodes struct {
 	rooms map[levelOf]*levelRoom
 }
 
-// levelRoom is the number of nodes that can run a class and have the label of a level, in how many domains of the level a pod of the
-// class fits, and how many fit in all of them and in the one with the most room.
+// levelRoom is the number of nodes that can run a class and have the label of a level, in how many domains of the level
+// a pod of the class fits, and how many fit in all of them and in the one with the most room.
 type levelRoom struct{ nodes, domains, pods, most int }
 
 func newAddedNodes(p placement.Problem, world World) *addedNodes {
 	return &addedNodes{Problem: p, world: world, rooms: map[levelOf]*levelRoom{}}
 }
 
-// mayHelp reports whether added nodes may let the groups below g start, or be completed, that were refused for this reason.
+// mayHelp reports whether added nodes may let the groups below g start, or be completed, that were refused for this
+// reason.
 func (n *addedNodes) mayHelp(g *gang.Group, reason v2alpha2.Reason) bool {
 	if !hasLevels(n.Problem) {
 		return true // the reason says it
@@ -62,8 +63,8 @@ func (n *addedNodes) mayHelpBelow(g *gang.Group, reason v2alpha2.Reason) bool {
 	return g.IsLeaf() || helped >= g.Min()
 }
 
-// mayGrow reports whether added nodes may let a domain of the level that a group requires hold what a group in it lacks. Any may if it
-// requires none.
+// mayGrow reports whether added nodes may let a domain of the level that a group requires hold what a group in it
+// lacks. Any may if it requires none.
 func (n *addedNodes) mayGrow(group, lacking *gang.Group, reason v2alpha2.Reason) bool {
 	level := n.Required[group.Name()]
 	if level == "" {

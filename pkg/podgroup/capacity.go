@@ -13,30 +13,32 @@ import (
 type Capacities interface {
 	// ResourceCapacity returns the capacity of the nodes that match the class's constraints, without planned pods.
 	ResourceCapacity(class int) ResourceCapacity
-	// HeldByOthers returns how much of the resource pods hold whose priority is lower than the gang's, and those whose priority is
-	// higher, on the nodes that at least one of the classes may use.
+	// HeldByOthers returns how much of the resource pods hold whose priority is lower than the gang's, and those whose
+	// priority is higher, on the nodes that at least one of the classes may use.
 	HeldByOthers(classes []int, resource corev1.ResourceName) Held
-	// AreaName returns the key of the innermost label of an area's level, and the name of the domain: the value of that label, which
-	// may be "", or the values of all labels with DomainSeparator if that of another domain is the same.
+	// AreaName returns the key of the innermost label of an area's level, and the name of the domain: the value of that
+	// label, which may be "", or the values of all labels with DomainSeparator if that of another domain is the same.
 	AreaName(a placement.Area) (key, value string)
-	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a domain of the
-	// topology level, and how many lack a label of it.
+	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a
+	// domain of the topology level, and how many lack a label of it.
 	LevelNodes(class int, level string) (inside, outside int)
-	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses classes.
+	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses
+	// classes.
 	Imagine(classes []int, empty, open bool) Imagined
 }
 
-// Imagined is the cluster in a state that it need not be in, for the question whether a gang would fit then. It knows requests, which
-// nodes match a class, and what keeps pods of one class apart. It does not know other rules, so it may hold more pods than the nodes
-// would, and never fewer. World.Nodes lists a few nodes at most.
+// Imagined is the cluster in a state that it need not be in, for the question whether a gang would fit then. It knows
+// requests, which nodes match a class, and what keeps pods of one class apart. It does not know other rules, so it may
+// hold more pods than the nodes would, and never fewer. World.Nodes lists a few nodes at most.
 type Imagined interface {
 	placement.World
 	// Resources are those of World.Uses; the number of pods is one of them. Amounts are as in ResourceCapacity.
 	Resources() []corev1.ResourceName
-	// Room returns how much of each resource the nodes have that at least one of the classes may use, and the most on one of them.
+	// Room returns how much of each resource the nodes have that at least one of the classes may use, and the most on
+	// one of them.
 	Room(classes []int) (sum, largest []int64)
-	// MostPods returns how many pods the nodes would hold if all requested as little as the smallest of them: no more than that fit,
-	// whatever their mixture.
+	// MostPods returns how many pods the nodes would hold if all requested as little as the smallest of them: no more
+	// than that fit, whatever their mixture.
 	MostPods() int
 	// AreApart reports whether pods of the class exclude each other.
 	AreApart(class int) bool
@@ -58,10 +60,12 @@ type ResourceCapacity struct {
 	Free, Total, Largest int64
 	// LargestFree is the largest free amount on one of them.
 	LargestFree int64
-	// Nodes is the number of those nodes, Offering that of those with enough of the resource for a pod if they were empty.
+	// Nodes is the number of those nodes, Offering that of those with enough of the resource for a pod if they were
+	// empty.
 	Nodes, Offering int
 	// Slots is how many pods of the class those nodes could take if they were empty, considering all resources. It is
-	// an upper bound, because the requests of DaemonSets are not known. SlotsNow is how many they could take as they are.
+	// an upper bound, because the requests of DaemonSets are not known. SlotsNow is how many they could take as they
+	// are.
 	Slots, SlotsNow int
 	// Apart is the topology key over which the pods of the class exclude each other (podAntiAffinity), if this bounds
 	// Slots. "": it does not.
@@ -120,11 +124,12 @@ func (r ResourceCapacity) holdsPods(pods int) bool {
 // offersNone reports whether the class requests a resource that none of its nodes has.
 func (r ResourceCapacity) offersNone() bool { return r.Nodes > 0 && r.PerPod > 0 && r.Largest == 0 }
 
-// maxNodeName is longer than the names of most nodes. Of the longest possible ones, three causes with two nodes each would
-// not fit into a message.
+// maxNodeName is longer than the names of most nodes. Of the longest possible ones, three causes with two nodes each
+// would not fit into a message.
 const maxNodeName = 63
 
-// knownCapacities caches the capacity of each class, and the nodes in its levels, because computing them visits all nodes.
+// knownCapacities caches the capacity of each class, and the nodes in its levels, because computing them visits all
+// nodes.
 type knownCapacities struct {
 	Capacities
 	seen   map[int]ResourceCapacity

@@ -26,8 +26,8 @@ const (
 	Content
 	// First: there was no status, and the new one only contains a reason that most gangs pass through.
 	First
-	// Condition: the status of a condition or its reason differs, or anything in a condition about preemption: a preemptor
-	// ends nobody before that is written, and a victim has to be told why its pods are gone.
+	// Condition: the status of a condition or its reason differs, or anything in a condition about preemption: a
+	// preemptor ends nobody before that is written, and a victim has to be told why its pods are gone.
 	Condition
 )
 

@@ -11,12 +11,12 @@ import (
 )
 
 // ClassKey returns a key that is equal for pods of one namespace that the scheduler's filters treat alike as far as
-// only the pod's spec is concerned. It covers the fields that filters read: priority, resources, ports, node
-// selection, affinity, spread, tolerations, volumes that affect placement, and what needs a feature of the kubelet. It omits
-// fields that differ from pod to pod without affecting placement (names, environment, token volumes), images, which only scores
-// read, and fields that matter only together with other objects: labels, through existing selectors, and claims of
-// volumes and devices, through what they are bound to or ask for. kubescheduler.FilterCache.Classify evaluates those
-// when a plan is made.
+// only the pod's spec is concerned. It covers the fields that filters read: priority, resources, ports, node selection,
+// affinity, spread, tolerations, volumes that affect placement, and what needs a feature of the kubelet. It omits
+// fields that differ from pod to pod without affecting placement (names, environment, token volumes), images, which
+// only scores read, and fields that matter only together with other objects: labels, through existing selectors, and
+// claims of volumes and devices, through what they are bound to or ask for. kubescheduler.FilterCache.Classify
+// evaluates those when a plan is made.
 func ClassKey(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	type container struct {

@@ -55,8 +55,9 @@ const (
 	unread    = "no filter reads it: pods that differ by it are classes of their own, which is always right"
 )
 
-// volumeSources says what the filters do with each source of volumes. Before a source of a newer version of Kubernetes is added,
-// look at what the filters do with it, and at kubescheduler/volumes.go if pods of a class can have different ones.
+// volumeSources says what the filters do with each source of volumes. Before a source of a newer version of Kubernetes
+// is added, look at what the filters do with it, and at kubescheduler/volumes.go if pods of a class can have different
+// ones.
 var volumeSources = map[string]string{
 	"HostPath": anyNumber, "EmptyDir": anyNumber, "Secret": anyNumber, "DownwardAPI": anyNumber, "ConfigMap": anyNumber, "Projected": anyNumber,
 	"PersistentVolumeClaim": aClaim,
@@ -90,8 +91,8 @@ func TestEveryVolumeSourceIsKnown(t *testing.T) {
 	}
 }
 
-// TestEveryFieldIsInTheClassKey: a field of a pod is part of the key of its class, or in the list of those that no filter
-// reads. A field that a newer version of Kubernetes adds is in neither.
+// TestEveryFieldIsInTheClassKey: a field of a pod is part of the key of its class, or in the list of those that no
+// filter reads. A field that a newer version of Kubernetes adds is in neither.
 func TestEveryFieldIsInTheClassKey(t *testing.T) {
 	t.Parallel()
 	pod := func(change func(*corev1.PodSpec)) *corev1.Pod {

@@ -12,8 +12,8 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// describeMinimum describes how much of a gang must start together: the number of pods without sub-groups, otherwise of direct
-// children. "" if there is no tree.
+// describeMinimum describes how much of a gang must start together: the number of pods without sub-groups, otherwise of
+// direct children. "" if there is no tree.
 func describeMinimum(tree *gang.Tree) string {
 	switch {
 	case tree == nil:
@@ -27,7 +27,8 @@ func describeMinimum(tree *gang.Tree) string {
 	}
 }
 
-// boundOfRequestedGPUs returns the GPUs of a gang's bound pods and the GPUs requested by all of its pods: "8/16". "": none requested.
+// boundOfRequestedGPUs returns the GPUs of a gang's bound pods and the GPUs requested by all of its pods: "8/16". "":
+// none requested.
 func boundOfRequestedGPUs(f Facts) string {
 	if f.GPUs == 0 {
 		return ""

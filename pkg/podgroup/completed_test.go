@@ -47,8 +47,8 @@ func TestCompletedStaysWhenPodsAreCleanedUp(t *testing.T) {
 	}
 }
 
-// The condition Satisfied of a completed gang tells since when it has been completed, although its status was True before. The time is
-// kept while the pods are cleaned up.
+// The condition Satisfied of a completed gang tells since when it has been completed, although its status was True
+// before. The time is kept while the pods are cleaned up.
 func TestCompletionHasATime(t *testing.T) {
 	group := wrappers.MakePodGroup("eval", "ml").MinMember(2).Generation(3).Obj()
 	built, err := Tree(&group.Spec)

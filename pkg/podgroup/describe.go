@@ -37,8 +37,8 @@ func podsNamed(noun string, names []string, total int) string {
 	return fmt.Sprintf("%s (%s)", message.Count(total, noun), strings.Join(shown, ", "))
 }
 
-// misplacement is a kind of cause for which pods count towards no leaf: how a text about one pod begins, and one about several; what to
-// do; and the reason of the event.
+// misplacement is a kind of cause for which pods count towards no leaf: how a text about one pod begins, and one about
+// several; what to do; and the reason of the event.
 type misplacement struct{ one, many, advice, event string }
 
 var misplacements = []misplacement{
@@ -108,8 +108,8 @@ const (
 	asksForShare = "asks for a share of a GPU by "
 )
 
-// DescribeRefusal describes why marks of a pod cannot be obeyed, so that it waits: it names different PodGroups, or asks for a share
-// of a GPU. "": nothing is in its way.
+// DescribeRefusal describes why marks of a pod cannot be obeyed, so that it waits: it names different PodGroups, or
+// asks for a share of a GPU. "": nothing is in its way.
 func DescribeRefusal(pod *corev1.Pod) string {
 	if place := membership.GPUShare(pod); place != "" {
 		return asksForShare + place
@@ -185,9 +185,9 @@ func schedulerNames(names []string) string {
 	return message.Plural(len(names), "scheduler ", "schedulers ") + message.ListNames(names, maxNamed, len(names), ", ")
 }
 
-// describeLacks describes why the tree is not satisfied. The leaves, which lack pods, come first: "prefill-2 lacks 2 of 8;
-// complete: 0 of 2 sub-groups of the gang, 1 of 2 of prefill". It is empty for a PodGroup without sub-groups, because
-// the totals are sufficient.
+// describeLacks describes why the tree is not satisfied. The leaves, which lack pods, come first: "prefill-2 lacks 2 of
+// 8; complete: 0 of 2 sub-groups of the gang, 1 of 2 of prefill". It is empty for a PodGroup without sub-groups,
+// because the totals are sufficient.
 func describeLacks(tree *gang.Tree, c gang.Counts) string {
 	if tree.Root().IsLeaf() {
 		return ""

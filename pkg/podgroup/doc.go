@@ -4,5 +4,6 @@
 // directions: a spec to its tree, a pod to its equivalence class, facts to status and events, and the result of a
 // plan to the text that users read. Pure: no client, no clock.
 //
-// muster-scheduler uses it from its loop (Tree, ClassKey, Explain) and from its reporter (Status, Compare, StatusEvent).
+// muster-scheduler uses it from its loop (Tree, ClassKey, Explain) and from its reporter (Status, Compare,
+// StatusEvent).
 package podgroup

@@ -17,21 +17,22 @@ import (
 	"github.com/muster-project/muster/pkg/topology"
 )
 
-// maxDomains is the maximum number of domains of a level that are named, maxPlacement the longest text about a sub-group, in
-// characters. A status has up to 1,024 of them, in one object.
+// maxDomains is the maximum number of domains of a level that are named, maxPlacement the longest text about a
+// sub-group, in characters. A status has up to 1,024 of them, in one object.
 const (
 	maxDomains   = 3
 	maxPlacement = 128
 )
 
-// DomainSeparator is between the values of the labels of a domain where that of the last one alone would not identify it: b0/r0.
+// DomainSeparator is between the values of the labels of a domain where that of the last one alone would not identify
+// it: b0/r0.
 const DomainSeparator = "/"
 
 // NamedLevel is a level that a constraint names: its Topology, "" for none, and its node label.
 type NamedLevel struct{ Topology, Label string }
 
-// OuterLabels returns the node labels of the levels above those that a PodGroup names, outermost first. Levels above which there is
-// none, or that are not known, are left out. levelsOf is that of Levels.
+// OuterLabels returns the node labels of the levels above those that a PodGroup names, outermost first. Levels above
+// which there is none, or that are not known, are left out. levelsOf is that of Levels.
 func OuterLabels(spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) map[NamedLevel][]string {
 	outer := map[NamedLevel][]string{}
 	for _, tc := range constraints(spec) {
@@ -45,8 +46,8 @@ func OuterLabels(spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topolog
 	return outer
 }
 
-// HasTopologyLevel reports whether the PodGroup or one of its sub-groups names a topology level. Only then does its status
-// contain where its pods run.
+// HasTopologyLevel reports whether the PodGroup or one of its sub-groups names a topology level. Only then does its
+// status contain where its pods run.
 func HasTopologyLevel(spec *v2alpha2.PodGroupSpec) bool {
 	for _, tc := range constraints(spec) {
 		if len(namedLabels(tc)) > 0 {
@@ -56,8 +57,9 @@ func HasTopologyLevel(spec *v2alpha2.PodGroupSpec) bool {
 	return false
 }
 
-// namedLabels returns the node labels that a constraint names, the required one first. Text that cannot be the key of a label is
-// left out: no node has it, and it must not get into texts that are read again. nil: the constraint names none.
+// namedLabels returns the node labels that a constraint names, the required one first. Text that cannot be the key of a
+// label is left out: no node has it, and it must not get into texts that are read again. nil: the constraint names
+// none.
 func namedLabels(tc *v2alpha2.TopologyConstraint) []string {
 	var keys []string
 	for _, key := range []string{tc.RequiredTopologyLevel, tc.PreferredTopologyLevel} {
@@ -78,10 +80,10 @@ type usedLevel struct {
 	exists    bool             // one of them exists
 }
 
-// describePlacement returns where the bound pods of a gang run, in terms of the levels that it and its sub-groups name: the text
-// about the gang, and by name those about its sub-groups. A group that names no level, or of which no pod is bound, has none. "" and
-// nil if that is so for all groups, or if the spec is invalid. unmet describes preferred levels of which none of the nodes has the
-// label; "": there are none.
+// describePlacement returns where the bound pods of a gang run, in terms of the levels that it and its sub-groups name:
+// the text about the gang, and by name those about its sub-groups. A group that names no level, or of which no pod is
+// bound, has none. "" and nil if that is so for all groups, or if the spec is invalid. unmet describes preferred levels
+// of which none of the nodes has the label; "": there are none.
 func describePlacement(f Facts) (ofGang string, ofSubGroups map[string]string, unmet string) {
 	if f.Tree == nil || len(f.Nodes) == 0 {
 		return "", nil, ""
@@ -157,8 +159,8 @@ func describeUsedLevels(levels []usedLevel) string {
 	return strings.Join(parts, ", ")
 }
 
-// describe returns the domains of the level: "rack r7", "3 racks (r1, r2, r7)", "rack r7, 1 node without rack". "": no pod is
-// bound. Names in a list are in parentheses, because SubGroupStatus must not end with one of them.
+// describe returns the domains of the level: "rack r7", "3 racks (r1, r2, r7)", "rack r7, 1 node without rack". "": no
+// pod is bound. Names in a list are in parentheses, because SubGroupStatus must not end with one of them.
 func (l *usedLevel) describe() string {
 	noun := levelName(l.key)
 	names, longest := sets.List(l.domains), content.LabelValueMaxLength

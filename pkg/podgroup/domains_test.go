@@ -47,8 +47,8 @@ func constrain(group string, tc *v2alpha2.TopologyConstraint) func(*v2alpha2.Pod
 	}
 }
 
-// factsOn returns the facts of a PodGroup with bound pods. The tree is that of the spec without constraints, so that levels can be
-// required which validation does not accept.
+// factsOn returns the facts of a PodGroup with bound pods. The tree is that of the spec without constraints, so that
+// levels can be required which validation does not accept.
 func factsOn(t *testing.T, group *v2alpha2.PodGroup, nodes map[string][]string, labels map[string]map[string]string) Facts {
 	t.Helper()
 	plain := group.DeepCopy()
@@ -63,7 +63,8 @@ func factsOn(t *testing.T, group *v2alpha2.PodGroup, nodes map[string][]string, 
 	return Facts{Group: group, Tree: tree, Nodes: nodes, NodeLabels: labels}
 }
 
-// fabric has racks of two nodes, n1 and n2 in r1, and blocks of two racks; unlabelled has no labels, blank an empty one.
+// fabric has racks of two nodes, n1 and n2 in r1, and blocks of two racks; unlabelled has no labels, blank an empty
+// one.
 func fabric() map[string]map[string]string {
 	labels := map[string]map[string]string{"unlabelled": nil, "blank": {rackLabel: "", blockLabel: "b1"}}
 	for i := range 12 {
@@ -206,7 +207,8 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestPlacementOfATreeIsBounded: the largest tree with the longest names fits into the status, and is read again as it was written.
+// TestPlacementOfATreeIsBounded: the largest tree with the longest names fits into the status, and is read again as it
+// was written.
 func TestPlacementOfATreeIsBounded(t *testing.T) {
 	t.Parallel()
 	group, nodes, labels := wrappers.MakePodGroup("llm", "ml"), map[string][]string{}, map[string]map[string]string{}

@@ -19,8 +19,8 @@ type Event struct {
 	Reason, Note string
 }
 
-// LackingEvent returns the warning for a gang that has lacked pods for the given time. It returns nil if its status has another
-// reason, if it is idle, or if all of its pods have succeeded: more may be needed after its spec was changed.
+// LackingEvent returns the warning for a gang that has lacked pods for the given time. It returns nil if its status has
+// another reason, if it is idle, or if all of its pods have succeeded: more may be needed after its spec was changed.
 func LackingEvent(f Facts, status *v2alpha2.PodGroupStatus, lasted time.Duration) *Event {
 	is := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
 	if is == nil || v2alpha2.Reason(is.Reason) != v2alpha2.ReasonWaitingForPods || status.Phase == v2alpha2.PodGroupIdle || f.Ended && f.Failed.Total == 0 {
@@ -29,8 +29,8 @@ func LackingEvent(f Facts, status *v2alpha2.PodGroupStatus, lasted time.Duration
 	return lastingEvent(v2alpha2.EventGangIncomplete, is, lasted)
 }
 
-// FailingEvent returns the warning for a gang whose plans have failed for the given time. It returns nil if its status has another
-// reason.
+// FailingEvent returns the warning for a gang whose plans have failed for the given time. It returns nil if its status
+// has another reason.
 func FailingEvent(status *v2alpha2.PodGroupStatus, lasted time.Duration) *Event {
 	is := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
 	if is == nil || v2alpha2.Reason(is.Reason) != v2alpha2.ReasonBackingOff {
@@ -45,8 +45,8 @@ func lastingEvent(reason string, is *metav1.Condition, lasted time.Duration) *Ev
 		Note: fmt.Sprintf("%s for more than %s: %s", is.Reason, message.Count(int(lasted.Minutes()), "minute"), is.Message)}
 }
 
-// StatusEvent returns the event for a change of status, nil if the change does not justify one: there is one event
-// per gang and change of reason. Reasons that pass by themselves (BehindInQueue, BackingOff, Binding, Preempting) cause no
+// StatusEvent returns the event for a change of status, nil if the change does not justify one: there is one event per
+// gang and change of reason. Reasons that pass by themselves (BehindInQueue, BackingOff, Binding, Preempting) cause no
 // event; for plans that fail for long see FailingEvent, for preemption PreemptionEvents.
 func StatusEvent(before, after *v2alpha2.PodGroupStatus) *Event {
 	was, is := meta.FindStatusCondition(before.Conditions, v2alpha2.ConditionSatisfied), meta.FindStatusCondition(after.Conditions, v2alpha2.ConditionSatisfied)

@@ -58,8 +58,8 @@ func Explain(p placement.Problem, world World, short *placement.Shortfall) Refus
 	}
 }
 
-// judgeMinimum returns the dominant reason, and the text about it that comes first; reported is the part of the text that
-// contains the reasons of the nodes. levels are those that miss their minimum.
+// judgeMinimum returns the dominant reason, and the text about it that comes first; reported is the part of the text
+// that contains the reasons of the nodes. levels are those that miss their minimum.
 func judgeMinimum(p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
 	if reason = dominantReason(blocked, known); reason == v2alpha2.ReasonWaitingForPods {
 		return reason, "", ""
@@ -75,8 +75,8 @@ func judgeMinimum(p placement.Problem, levels []placement.LevelShortfall, blocke
 	return reason, text, reported
 }
 
-// judgeRoom does the same for a gang that has enough pods, and whose groups with a required topology level have domains. reason is
-// the dominant one of its leaves. levels are those that miss their minimum.
+// judgeRoom does the same for a gang that has enough pods, and whose groups with a required topology level have
+// domains. reason is the dominant one of its leaves. levels are those that miss their minimum.
 func judgeRoom(reason v2alpha2.Reason, p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall, known *knownCapacities) (_ v2alpha2.Reason, text, reported string) {
 	ofLeaf, text, reported := describeHopelessLeaf(p.Tree, blocked, known)
 	if t := newTogether(p, known); t != nil {
@@ -99,8 +99,8 @@ func judgeRoom(reason v2alpha2.Reason, p placement.Problem, levels []placement.L
 	return reason, text, reported
 }
 
-// describeHopelessLeaf describes a leaf whose pods would not fit even if more of the existing nodes were free: they are refused
-// regardless of the nodes, no node matches them, or one pod requests more than the largest node has. This comes
+// describeHopelessLeaf describes a leaf whose pods would not fit even if more of the existing nodes were free: they are
+// refused regardless of the nodes, no node matches them, or one pod requests more than the largest node has. This comes
 // first, with the action that would help, because the list of groups may be long. reported is the part of the text that
 // contains the reasons of the nodes, and reason that of the leaf. "": there is no such leaf.
 func describeHopelessLeaf(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (reason v2alpha2.Reason, text, reported string) {
@@ -140,8 +140,8 @@ func describeHopelessLeaf(tree *gang.Tree, leaves []placement.LeafShortfall, wor
 	return reason, text, reported
 }
 
-// describeFragmentation describes the first leaf for whose pods the free room is enough, but not in pieces of their size. "": there is
-// none.
+// describeFragmentation describes the first leaf for whose pods the free room is enough, but not in pieces of their
+// size. "": there is none.
 func describeFragmentation(tree *gang.Tree, blocked []placement.LeafShortfall, known *knownCapacities) string {
 	for _, l := range blocked {
 		if l.Refusal == nil {
@@ -162,8 +162,8 @@ type asked struct {
 }
 
 // leastAsked returns the minimum amount of a resource that a group still requests until it is satisfied: that of the
-// children that lack no pods and request the least. waiting are its pods, and request is the amount that a pod of a class
-// requests.
+// children that lack no pods and request the least. waiting are its pods, and request is the amount that a pod of a
+// class requests.
 func leastAsked(g *gang.Group, have gang.Counts, waiting map[string][]need, request func(class int) int64) asked {
 	sum := asked{}
 	if g.IsLeaf() {
@@ -240,8 +240,8 @@ func describeLeaf(tree *gang.Tree, l placement.LeafShortfall) string {
 // maxReasons is the maximum number of filter reasons per leaf.
 const maxReasons = 3
 
-// listFilterReasons lists the filter reasons, the most frequent one first. "": no node was filtered, or none refused; the
-// numbers are then sufficient.
+// listFilterReasons lists the filter reasons, the most frequent one first. "": no node was filtered, or none refused;
+// the numbers are then sufficient.
 func listFilterReasons(r *placement.Refusal) string {
 	if r == nil || len(r.Reasons) == 0 {
 		return ""

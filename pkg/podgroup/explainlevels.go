@@ -23,8 +23,8 @@ func hasLevels(p placement.Problem) bool {
 	return false
 }
 
-// levelName returns the name of a topology level in messages: what follows the last slash of the key of its innermost label,
-// "rack" for topology.example.com/rack. A domain of kubernetes.io/hostname is a "node".
+// levelName returns the name of a topology level in messages: what follows the last slash of the key of its innermost
+// label, "rack" for topology.example.com/rack. A domain of kubernetes.io/hostname is a "node".
 func levelName(level string) string {
 	if isNode(level) {
 		return "node"
@@ -44,8 +44,8 @@ func (k *knownCapacities) domainName(a placement.Area) string {
 	return value
 }
 
-// hasNoDomain reports whether no room would help the group: no node that can run its pods is in a domain of the level, or pods of
-// the group do not run in one.
+// hasNoDomain reports whether no room would help the group: no node that can run its pods is in a domain of the level,
+// or pods of the group do not run in one.
 func (k *knownCapacities) hasNoDomain(l placement.LevelShortfall) bool {
 	return l.Torn || l.Gone || k.isUnlabeled(l)
 }
@@ -56,8 +56,9 @@ func (k *knownCapacities) isUnlabeled(l placement.LevelShortfall) bool {
 	return inside == 0 && outside > 0
 }
 
-// withUnlabeled returns the groups that miss a topology level, and before them those of whose level no node has the label, if the
-// other groups would not do on empty nodes. The search need not have got to them: where nothing is free it ends before it asks for domains.
+// withUnlabeled returns the groups that miss a topology level, and before them those of whose level no node has the
+// label, if the other groups would not do on empty nodes. The search need not have got to them: where nothing is free
+// it ends before it asks for domains.
 func (k *knownCapacities) withUnlabeled(p placement.Problem, levels []placement.LevelShortfall) []placement.LevelShortfall {
 	if !hasLevels(p) || slices.ContainsFunc(levels, k.hasNoDomain) {
 		return levels
@@ -76,8 +77,9 @@ func (k *knownCapacities) slotsWhenEmpty(class int) int {
 	return k.ResourceCapacity(class).withUnavailable().Slots
 }
 
-// unlabeledGroups returns the groups from the given one down that are not satisfied and require a level of which no node that can run
-// their pods has the label, and removes their pods from others. A group below such a group is left out.
+// unlabeledGroups returns the groups from the given one down that are not satisfied and require a level of which no
+// node that can run their pods has the label, and removes their pods from others. A group below such a group is left
+// out.
 func (k *knownCapacities) unlabeledGroups(g *gang.Group, p placement.Problem, others map[string][]placement.Pod) []placement.LevelShortfall {
 	if level := p.Required[g.Name()]; level != "" && !g.Satisfied(p.Have) {
 		l := placement.LevelShortfall{Group: g.Name(), Level: level, Pods: g.MissingPods(p.Have)}
@@ -127,8 +129,8 @@ func leavesBelow(g *gang.Group) []string {
 	return leaves
 }
 
-// describeLevels describes the groups that have no domain of the topology level that they require, each with the domains with the
-// most room. A group is left out if one below it tells more.
+// describeLevels describes the groups that have no domain of the topology level that they require, each with the
+// domains with the most room. A group is left out if one below it tells more.
 func describeLevels(tree *gang.Tree, levels []placement.LevelShortfall, known *knownCapacities) []string {
 	var parts []string
 	for _, l := range levels {
@@ -150,8 +152,8 @@ func describeLevels(tree *gang.Tree, levels []placement.LevelShortfall, known *k
 	return parts
 }
 
-// isToldByAnother reports whether the group lacks nothing but what a group below it lacks, or cannot be completed because one
-// above it cannot.
+// isToldByAnother reports whether the group lacks nothing but what a group below it lacks, or cannot be completed
+// because one above it cannot.
 func isToldByAnother(tree *gang.Tree, l placement.LevelShortfall, levels []placement.LevelShortfall) bool {
 	return slices.ContainsFunc(levels, func(other placement.LevelShortfall) bool {
 		if l.Torn {
@@ -171,13 +173,14 @@ func isBelow(tree *gang.Tree, group, other string) bool {
 	return false
 }
 
-// roomSuffices reports whether a domain has room for the pods of the class that the group needs: something else refuses them.
+// roomSuffices reports whether a domain has room for the pods of the class that the group needs: something else refuses
+// them.
 func roomSuffices(l placement.LevelShortfall) bool {
 	return len(l.Domains) > 0 && l.Domains[0].Pods >= l.Need
 }
 
-// describeLevel describes why no domain takes what the group lacks: "no rack has room for decode (8 pods of 8 nvidia.com/gpu):
-// rack r7 has room for 6, r3 for 4, and 41 others for no more".
+// describeLevel describes why no domain takes what the group lacks: "no rack has room for decode (8 pods of 8
+// nvidia.com/gpu): rack r7 has room for 6, r3 for 4, and 41 others for no more".
 func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortfall) string {
 	where, name := pathOf(tree, l.Group), levelName(l.Level)
 	if l.Torn {
@@ -227,8 +230,9 @@ func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortf
 	return text + ": " + strings.Join(rooms, ", ")
 }
 
-// describeDomain describes where the pods of a group must be: "in rack r7, where it runs" if this follows from a pin, otherwise by the
-// innermost topology level that it, or a group above it, requires: "in one rack", or "in the rack of decode". "": anywhere.
+// describeDomain describes where the pods of a group must be: "in rack r7, where it runs" if this follows from a pin,
+// otherwise by the innermost topology level that it, or a group above it, requires: "in one rack", or "in the rack of
+// decode". "": anywhere.
 func (k *knownCapacities) describeDomain(p placement.Problem, group string, pin placement.LevelShortfall) string {
 	for g := p.Tree.Group(group); g != nil; g = g.Parent() {
 		switch level := p.Required[g.Name()]; {
@@ -273,8 +277,8 @@ func labelsOf(level string) string {
 	return "label " + level
 }
 
-// smallDomainsText says which domain would hold the most pods of a group that none would hold even if it was empty. "": the
-// gang requires no topology level.
+// smallDomainsText says which domain would hold the most pods of a group that none would hold even if it was empty. "":
+// the gang requires no topology level.
 func (t *together) smallDomainsText(everything Imagined) string {
 	if !hasLevels(t.Problem) {
 		return ""
@@ -305,7 +309,8 @@ func (t *together) smallDomainsText(everything Imagined) string {
 	return fmt.Sprintf("the %s that the gang needs would not fit in the domains of the topology levels that it requires if the nodes were empty", t.pods)
 }
 
-// groupsToStart returns the groups from the given one down that require a level, are not satisfied, and have no pods that run.
+// groupsToStart returns the groups from the given one down that require a level, are not satisfied, and have no pods
+// that run.
 func (t *together) groupsToStart(g *gang.Group) []*gang.Group {
 	var list []*gang.Group
 	if t.Required[g.Name()] != "" && !g.Satisfied(t.Have) && !t.runs(g) {

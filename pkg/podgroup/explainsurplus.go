@@ -22,9 +22,9 @@ type World interface {
 	placement.World
 }
 
-// ExplainSurplus returns the reason why nothing above the minimum was placed. Every unit above it (a sub-group with
-// the pods that it lacks, or a single pod of a satisfied sub-group) is independent of the others, so the dominant
-// reason is the reason of the unit that is easiest to help. The methods of placement.World are not used if no group requires a
+// ExplainSurplus returns the reason why nothing above the minimum was placed. Every unit above it (a sub-group with the
+// pods that it lacks, or a single pod of a satisfied sub-group) is independent of the others, so the dominant reason is
+// the reason of the unit that is easiest to help. The methods of placement.World are not used if no group requires a
 // topology level.
 func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
 	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
@@ -281,8 +281,8 @@ func (u unit) judgeAmounts(world Capacities) (v2alpha2.Reason, string) {
 	return "", ""
 }
 
-// closedRoom describes the unavailable nodes with whose free room the unit would fit, as far as the numbers of each class
-// tell. "": it would not, or there is room without them.
+// closedRoom describes the unavailable nodes with whose free room the unit would fit, as far as the numbers of each
+// class tell. "": it would not, or there is room without them.
 func (u unit) closedRoom(world Capacities) string {
 	text := ""
 	for _, n := range u.needs {

@@ -24,7 +24,8 @@ type Facts struct {
 	TreeErr error
 
 	// Created counts pods that exist and have not failed, including completions of the current run. Usable counts those
-	// of them that a plan may use or that are already placed. Bound counts those that are bound or counted as succeeded.
+	// of them that a plan may use or that are already placed. Bound counts those that are bound or counted as
+	// succeeded.
 	Created, Usable, Bound gang.Counts
 
 	// GPUs is the number of GPUs that the gang's existing, unfinished pods request. HeldGPUs counts those of its
@@ -34,12 +35,12 @@ type Facts struct {
 	// Priority is the priority that the gang counts with. nil: it has no pods that have not ended.
 	Priority *int32
 
-	// Nodes contains the nodes of the bound pods that count, by leaf, in no order. nil unless HasTopologyLevel. NodeLabels
-	// contains the labels of those of the nodes that exist, by name. The reporter sets it.
+	// Nodes contains the nodes of the bound pods that count, by leaf, in no order. nil unless HasTopologyLevel.
+	// NodeLabels contains the labels of those of the nodes that exist, by name. The reporter sets it.
 	Nodes      map[string][]string
 	NodeLabels map[string]map[string]string
-	// OuterLabels contains of OuterLabels those of levels of which two domains have the same value of their own label. The reporter
-	// sets it.
+	// OuterLabels contains of OuterLabels those of levels of which two domains have the same value of their own label.
+	// The reporter sets it.
 	OuterLabels map[NamedLevel][]string
 
 	// Admitted: the minimum was bound, and some pod of the gang is still bound (sticky). AdmittedGroups contains the
@@ -51,54 +52,61 @@ type Facts struct {
 	// WaitingSince is the time since which the existing pods can satisfy the tree of a gang that is not admitted;
 	// zero: they cannot, or the gang is admitted.
 	WaitingSince time.Time
-	// Ahead is the number of gangs of the same priority that are tried before this one, as of a while ago; FirstAhead is the
-	// name of the first of them that is in its namespace, "" if none is.
+	// Ahead is the number of gangs of the same priority that are tried before this one, as of a while ago; FirstAhead
+	// is the name of the first of them that is in its namespace, "" if none is.
 	Ahead      int
 	FirstAhead string
 	// Pods is the number of pods that name the PodGroup, in any state.
 	Pods int
 	// NotOurs: there are pods, and all of them name another scheduler, none the stock scheduler, which is the default
-	// of a pod without a schedulerName, unless the PodGroup was made from one of another scheduler. The PodGroup belongs to another product.
+	// of a pod without a schedulerName, unless the PodGroup was made from one of another scheduler. The PodGroup
+	// belongs to another product.
 	NotOurs bool
-	// Unattended: all pods name another scheduler, and none has bound one of them, or reported anything about one, for a
-	// while: perhaps the name is wrong.
+	// Unattended: all pods name another scheduler, and none has bound one of them, or reported anything about one, for
+	// a while: perhaps the name is wrong.
 	Unattended bool
 	// UnattendedAt is when that will be so, unless a scheduler reacts before. Zero: it is so, or it will not be.
 	UnattendedAt time.Time
 	// Ended: every remaining pod has succeeded, and there is at least one.
 	Ended bool
-	// LastRunFailed: no pod of the last run is left but failed ones, while an earlier run completed. The reporter sets it:
-	// WithoutEarlierRun.
+	// LastRunFailed: no pod of the last run is left but failed ones, while an earlier run completed. The reporter sets
+	// it: WithoutEarlierRun.
 	LastRunFailed bool
 
 	// Refused is the reason why the last attempt found no plan. Its Reason is "" if there was no attempt, or it
 	// succeeded.
 	Refused Refusal
-	// RefusedSurplus: the refused attempt was for surplus; otherwise it was for the minimum of a new gang, or for a refill:
-	// of the minimum, or of a sub-group above it.
+	// RefusedSurplus: the refused attempt was for surplus; otherwise it was for the minimum of a new gang, or for a
+	// refill: of the minimum, or of a sub-group above it.
 	RefusedSurplus bool
-	// WaitsForPlan: the last attempt was made while the pods of another gang were being placed, and found no plan beside them.
+	// WaitsForPlan: the last attempt was made while the pods of another gang were being placed, and found no plan
+	// beside them.
 	WaitsForPlan bool
 	// Failures counts consecutive plans that were aborted or bound only in part; the next attempt waits for its
-	// back-off. Failure is why the last of them failed, "" if that is not known; FailingSince is when the first one did.
+	// back-off. Failure is why the last of them failed, "" if that is not known; FailingSince is when the first one
+	// did.
 	Failures     int
 	Failure      string
 	FailingSince time.Time
-	// NoHelp is why ending pods of lower priority would not help a refused gang. "": that is not known, or there are none.
+	// NoHelp is why ending pods of lower priority would not help a refused gang. "": that is not known, or there are
+	// none.
 	NoHelp string
-	// MarksRefused is why pods that were to end for a refused gang could not be marked, so that none has ended. "": they could.
+	// MarksRefused is why pods that were to end for a refused gang could not be marked, so that none has ended. "":
+	// they could.
 	MarksRefused string
-	// PreemptionForbiddenBy is what keeps a refused gang from preempting by its preemptionPolicy: "pod x" or "PriorityClass x"; "":
-	// nothing does. PreemptsFrom is when its preemptionDelay ends, of which it waits for the end; zero: it does not.
+	// PreemptionForbiddenBy is what keeps a refused gang from preempting by its preemptionPolicy: "pod x" or
+	// "PriorityClass x"; "": nothing does. PreemptsFrom is when its preemptionDelay ends, of which it waits for the
+	// end; zero: it does not.
 	PreemptionForbiddenBy string
 	PreemptsFrom          time.Time
 	// Preempting describes the pods of lower priority that end so that the gang can start. nil: none do.
 	Preempting *Preempting
-	// LosesPods: pods of the gang are being preempted, and it is not known yet which ones it has lost. It is not planned meanwhile.
+	// LosesPods: pods of the gang are being preempted, and it is not known yet which ones it has lost. It is not
+	// planned meanwhile.
 	LosesPods bool
 	// Preempted describes what the gang lost to another one last. It is needed until the status of Group contains it
-	// (IsRecordedIn), and must be nil afterwards: from then on the status is what is known. nil: nothing in the memory of this
-	// process.
+	// (IsRecordedIn), and must be nil afterwards: from then on the status is what is known. nil: nothing in the memory
+	// of this process.
 	Preempted *Preempted
 
 	// Misplaced contains the waiting pods that count towards no leaf, by cause, the most frequent first.
@@ -115,8 +123,8 @@ type Facts struct {
 	Gated, Terminating, Foreign int
 	// GateNames are the names of the gated pods' own scheduling gates, sorted.
 	GateNames []string
-	// GatedByPlugin counts those of the gated pods that have no gates of their own; GatedBy is the reason of one of them: "pod x is
-	// gated by plugin ...".
+	// GatedByPlugin counts those of the gated pods that have no gates of their own; GatedBy is the reason of one of
+	// them: "pod x is gated by plugin ...".
 	GatedByPlugin int
 	GatedBy       string
 	ForeignNames  []string
@@ -133,10 +141,10 @@ type Facts struct {
 	// NoSuchClass is the PriorityClass that the PodGroup names if it does not exist; "": it exists, or none is named.
 	NoSuchClass string
 
-	// The reporter sets Examined, Owners, Failed and Unclaimed, and only for a gang that has lacked pods for a while, which
-	// is then Examined. Owners are the controllers of its failed pods and of its existing ones, each sorted by kind and name,
-	// at most 15; if it has no pods, the Job or StatefulSet that should create them. Failed describes its failed pods.
-	// Unclaimed contains objects that name the PodGroup in another way than pods must.
+	// The reporter sets Examined, Owners, Failed and Unclaimed, and only for a gang that has lacked pods for a while,
+	// which is then Examined. Owners are the controllers of its failed pods and of its existing ones, each sorted by
+	// kind and name, at most 15; if it has no pods, the Job or StatefulSet that should create them. Failed describes
+	// its failed pods. Unclaimed contains objects that name the PodGroup in another way than pods must.
 	Examined  bool
 	Owners    []Owner
 	Failed    FailedPods
@@ -154,7 +162,8 @@ type Facts struct {
 type Owner struct {
 	APIVersion, Kind, Name string
 	UID                    types.UID
-	// Leaf is the leaf of its pods, "" for a PodGroup without sub-groups. Mixed: its pods are in several leaves or in none.
+	// Leaf is the leaf of its pods, "" for a PodGroup without sub-groups. Mixed: its pods are in several leaves or in
+	// none.
 	Leaf  string
 	Mixed bool
 	// Pods is the number of its existing pods, without those that have finished or are being deleted. Since is when the
@@ -165,14 +174,15 @@ type Owner struct {
 
 	// Seen: its object was read, and the fields below are known. Unknown: objects of its kind are not read.
 	Seen, Unknown bool
-	// ControllerKind and ControllerName are those of its own controller, for example a Deployment, which reverts changes
-	// of the owner. "": it has none.
+	// ControllerKind and ControllerName are those of its own controller, for example a Deployment, which reverts
+	// changes of the owner. "": it has none.
 	ControllerKind, ControllerName string
 	// Wants is the number of pods that it should have at the same time.
 	Wants int
 	// Ordered: it creates a pod only when the previous ones are ready. Suspended: it creates none.
 	Ordered, Suspended bool
-	// GaveUp is the reason why a Job has failed for good, FailedIndexes are the indexes that a Job does not try again. "": none.
+	// GaveUp is the reason why a Job has failed for good, FailedIndexes are the indexes that a Job does not try again.
+	// "": none.
 	GaveUp, FailedIndexes string
 	// Complete: a Job has succeeded, and creates no more pods.
 	Complete bool
@@ -180,8 +190,8 @@ type Owner struct {
 
 // Unclaimed describes pods, or a controller of pods, that name the PodGroup in a place where the name has no effect.
 type Unclaimed struct {
-	// Kind is Pod, or the kind of the pods' controller. Names are the names of the objects, sorted, at most 10; Total is
-	// their number.
+	// Kind is Pod, or the kind of the pods' controller. Names are the names of the objects, sorted, at most 10; Total
+	// is their number.
 	Kind  string
 	Names []string
 	Total int
@@ -202,7 +212,8 @@ type Misplaced struct {
 type Refusal struct {
 	Reason  v2alpha2.Reason
 	Message string
-	// NoNodeHelps: nodes that a cluster autoscaler adds would not let the gang start, although others with this reason would.
+	// NoNodeHelps: nodes that a cluster autoscaler adds would not let the gang start, although others with this reason
+	// would.
 	NoNodeHelps bool
 	At          time.Time
 }
@@ -217,7 +228,7 @@ type WaitingPod struct {
 	// Misplaced is why it counts towards no leaf, "" if it has one: "carries sub-group ...".
 	Misplaced string
 	// NeedsCapacity: the last attempt was refused for a lack of capacity that another node could resolve, and the pod
-	// belongs to the missing minimum, or to a surplus sub-group that is planned as a unit or has lost pods (docs/decisions,
-	// G13).
+	// belongs to the missing minimum, or to a surplus sub-group that is planned as a unit or has lost pods
+	// (docs/decisions, G13).
 	NeedsCapacity bool
 }

@@ -35,11 +35,12 @@ type FailedPods struct {
 // maxFailedOwners is the maximum number of owners of failed pods that are examined.
 const maxFailedOwners = 5
 
-// maxFailedName is the maximum length of the name of a failed pod in a message. A Job of a CronJob needs more than maxShown.
+// maxFailedName is the maximum length of the name of a failed pod in a message. A Job of a CronJob needs more than
+// maxShown.
 const maxFailedName = 63
 
-// DescribeFailures describes the failed pods of a gang. live are the owners of its existing pods. Pods that ended before the current
-// run began, for example those of an earlier Job of a CronJob, are not counted.
+// DescribeFailures describes the failed pods of a gang. live are the owners of its existing pods. Pods that ended
+// before the current run began, for example those of an earlier Job of a CronJob, are not counted.
 func DescribeFailures(pods []*corev1.Pod, live []Owner) FailedPods {
 	owners := map[types.UID]*Owner{} // "": pods without a controller
 	for _, pod := range pods {
@@ -91,16 +92,16 @@ func FailedLater(failed []*corev1.Pod, controllers sets.Set[types.UID], newest t
 	return last != "" && !controllers.Has(last) && beginOfRun(failed, nil).After(newest)
 }
 
-// FailedSinceCompletion reports whether the failed pods of a gang belong to a later run than the one that completed according
-// to the status: one of them was created afterwards. The pods of the run that completed may be gone. false if the status does
-// not say that the gang has completed.
+// FailedSinceCompletion reports whether the failed pods of a gang belong to a later run than the one that completed
+// according to the status: one of them was created afterwards. The pods of the run that completed may be gone. false if
+// the status does not say that the gang has completed.
 func FailedSinceCompletion(failed []*corev1.Pod, status *v2alpha2.PodGroupStatus) bool {
 	completed := completedCondition(status)
 	return len(failed) > 0 && completed != nil && newestPod(failed).CreationTimestamp.After(completed.LastTransitionTime.Time)
 }
 
-// completedCondition returns the condition Satisfied of a gang that has completed, whose lastTransitionTime is when it was first
-// recorded that it had; nil: it has not.
+// completedCondition returns the condition Satisfied of a gang that has completed, whose lastTransitionTime is when it
+// was first recorded that it had; nil: it has not.
 func completedCondition(status *v2alpha2.PodGroupStatus) *metav1.Condition {
 	c := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied)
 	if c == nil || c.Reason != string(v2alpha2.ReasonCompleted) {
@@ -109,8 +110,8 @@ func completedCondition(status *v2alpha2.PodGroupStatus) *metav1.Condition {
 	return c
 }
 
-// WithoutEarlierRun returns the facts of a gang of which an earlier run has succeeded and the last one has failed, without the
-// pods of the earlier run.
+// WithoutEarlierRun returns the facts of a gang of which an earlier run has succeeded and the last one has failed,
+// without the pods of the earlier run.
 func WithoutEarlierRun(f Facts) Facts {
 	f.Created, f.Usable, f.Bound = gang.Counts{}, gang.Counts{}, gang.Counts{}
 	f.Admitted, f.AdmittedGroups, f.Ended, f.LastRunFailed = false, nil, false, true
@@ -124,8 +125,8 @@ func newestPod(pods []*corev1.Pod) *corev1.Pod {
 	})
 }
 
-// beginOfRun returns when the oldest existing pod of the gang was created. If none exists, it is when the oldest failed pod of
-// that controller was created whose pod failed last.
+// beginOfRun returns when the oldest existing pod of the gang was created. If none exists, it is when the oldest failed
+// pod of that controller was created whose pod failed last.
 func beginOfRun(failed []*corev1.Pod, live []Owner) time.Time {
 	var begin time.Time
 	for i := range live {
@@ -153,7 +154,8 @@ func controllerOf(pod *corev1.Pod) metav1.OwnerReference {
 	return metav1.OwnerReference{}
 }
 
-// failureTime returns when a failed pod ended: when the container that failed first did, otherwise when the pod was created.
+// failureTime returns when a failed pod ended: when the container that failed first did, otherwise when the pod was
+// created.
 func failureTime(pod *corev1.Pod) time.Time {
 	if end, _ := failedContainer(pod); end != nil && !end.State.Terminated.FinishedAt.IsZero() {
 		return end.State.Terminated.FinishedAt.Time
@@ -186,8 +188,8 @@ func describeFailure(pod *corev1.Pod) string {
 	return text
 }
 
-// failedContainer returns the status of the container of a failed pod that was the first to exit with another code than 0,
-// and whether it is an init container; nil if there is none. Sidecars, which are init containers that are always
+// failedContainer returns the status of the container of a failed pod that was the first to exit with another code than
+// 0, and whether it is an init container; nil if there is none. Sidecars, which are init containers that are always
 // restarted, are ignored.
 func failedContainer(pod *corev1.Pod) (first *corev1.ContainerStatus, init bool) {
 	sidecars := map[string]bool{}
@@ -210,8 +212,8 @@ func failedContainer(pod *corev1.Pod) (first *corev1.ContainerStatus, init bool)
 	return first, init
 }
 
-// FailedStatus returns the part of a failed pod's status that Failures reads. The rest, and the spec, need not be kept in
-// memory.
+// FailedStatus returns the part of a failed pod's status that Failures reads. The rest, and the spec, need not be kept
+// in memory.
 func FailedStatus(pod *corev1.Pod) corev1.PodStatus {
 	kept := corev1.PodStatus{Phase: pod.Status.Phase, Reason: pod.Status.Reason}
 	for _, c := range pod.Status.Conditions {

@@ -23,8 +23,8 @@ type FormerNode struct {
 	Cause, Advice string
 }
 
-// WithFormerNodes adds to the message of a refused replacement the nodes on which the lost pods ran, at most two. Those with room
-// that only has to be opened come first.
+// WithFormerNodes adds to the message of a refused replacement the nodes on which the lost pods ran, at most two. Those
+// with room that only has to be opened come first.
 func WithFormerNodes(r Refusal, nodes []FormerNode) Refusal {
 	if len(nodes) == 0 {
 		return r

@@ -21,10 +21,11 @@ type HeldNote struct {
 	Head string
 	// Text is Head with the first clause of the PodGroup's message and its advice.
 	Text string
-	// Advice is the advice in Text, as words without numbers: what would help, and which object should create missing pods.
-	// "": there is none, or it is not known yet. A message is rewritten if its advice changes.
+	// Advice is the advice in Text, as words without numbers: what would help, and which object should create missing
+	// pods. "": there is none, or it is not known yet. A message is rewritten if its advice changes.
 	Advice string
-	// Kind is the pod's role in its gang, the reason, and whether there is advice, without names. Events are counted by Kind.
+	// Kind is the pod's role in its gang, the reason, and whether there is advice, without names. Events are counted by
+	// Kind.
 	Kind string
 }
 
@@ -139,8 +140,9 @@ func (n *HeldNotes) noteOfLeaf(name, label string) HeldNote {
 	return note
 }
 
-// roleOfLeaf returns the role of the waiting pods of a leaf in their gang. unit is the sub-group that is bound as a whole;
-// "" means the gang itself, or single pods. missing is the number of pods of the minimum of unit that do not exist.
+// roleOfLeaf returns the role of the waiting pods of a leaf in their gang. unit is the sub-group that is bound as a
+// whole; "" means the gang itself, or single pods. missing is the number of pods of the minimum of unit that do not
+// exist.
 func (n *HeldNotes) roleOfLeaf(label string) (part, unit string, missing int) {
 	f := n.facts
 	if !f.Admitted || f.Tree == nil {
@@ -170,8 +172,8 @@ func (n *HeldNotes) roleOfLeaf(label string) (part, unit string, missing int) {
 // clauses is the separator between the clauses of a message.
 const clauses = "; "
 
-// subGroupClause returns the clause about a sub-group of a message about refused surplus. It returns the whole message if
-// there is no such clause, or group is "".
+// subGroupClause returns the clause about a sub-group of a message about refused surplus. It returns the whole message
+// if there is no such clause, or group is "".
 func subGroupClause(text string, tree *gang.Tree, group string) string {
 	if group == "" {
 		return text

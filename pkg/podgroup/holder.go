@@ -9,8 +9,8 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// Holder is what running pods have in common if they hold room for the same PodGroup at the same priority. It bounds who may preempt
-// them, whatever the state of each pod.
+// Holder is what running pods have in common if they hold room for the same PodGroup at the same priority. It bounds
+// who may preempt them, whatever the state of each pod.
 type Holder struct {
 	Group       types.NamespacedName // that the pods name; zero: none
 	Priority    int32                // of the pods themselves

@@ -177,7 +177,8 @@ func indefinite(kind string) string {
 	return "an annotation"
 }
 
-// misspelling returns what to write instead of a key, a "label" or an "annotation", that looks like a mark but is none. "": it does not.
+// misspelling returns what to write instead of a key, a "label" or an "annotation", that looks like a mark but is none.
+// "": it does not.
 func misspelling(kind, key string) string {
 	if isMisspelled(key) {
 		return "the annotation that names a PodGroup is " + v2alpha2.PodGroupAnnotation

@@ -16,12 +16,12 @@ import (
 	"github.com/muster-project/muster/pkg/topology"
 )
 
-// Levels returns the topology levels that a PodGroup and its sub-groups require and prefer, by name ("" is the PodGroup), as
-// placement.Problem has them: the node label of the level after those of all levels above it in its Topology, separated by
-// commas; nil: none names one. levelsOf returns the levels of a Topology, nil if it is not known, and for "" those of WithListed;
-// unread is why Topologies cannot be read and what to do, "" if they can. A level that names no Topology is a node label by itself
-// if none are listed. If a required level is not known, the pods cannot be placed: the refusal says why. A preferred one that is
-// not known has no effect (docs/decisions, G26).
+// Levels returns the topology levels that a PodGroup and its sub-groups require and prefer, by name ("" is the
+// PodGroup), as placement.Problem has them: the node label of the level after those of all levels above it in its
+// Topology, separated by commas; nil: none names one. levelsOf returns the levels of a Topology, nil if it is not
+// known, and for "" those of WithListed; unread is why Topologies cannot be read and what to do, "" if they can. A
+// level that names no Topology is a node label by itself if none are listed. If a required level is not known, the pods
+// cannot be placed: the refusal says why. A preferred one that is not known has no effect (docs/decisions, G26).
 func Levels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels, unread string) (required, preferred map[string]string, why *Refusal) {
 	for group, c := range constraints(spec) {
 		if c.RequiredTopologyLevel != "" {
@@ -50,8 +50,8 @@ func RequiresLevel(spec *v2alpha2.PodGroupSpec) bool {
 	return false
 }
 
-// WithListed returns levelsOf with the levels that a PodGroup itself lists (TopologyLevelsAnnotation) under the name "": those of
-// its constraints that name no Topology. nil: it lists none. The result is not safe for concurrent use.
+// WithListed returns levelsOf with the levels that a PodGroup itself lists (TopologyLevelsAnnotation) under the name
+// "": those of its constraints that name no Topology. nil: it lists none. The result is not safe for concurrent use.
 func WithListed(group *v2alpha2.PodGroup, levelsOf func(name string) topology.Levels) func(name string) topology.Levels {
 	var listed topology.Levels
 	isRead := false
@@ -66,12 +66,12 @@ func WithListed(group *v2alpha2.PodGroup, levelsOf func(name string) topology.Le
 	}
 }
 
-// maxListed is how many levels a PodGroup may list: as many as a ClusterTopologyBinding has. The scheduler keeps, for each level, the
-// values of its label and of those before it.
+// maxListed is how many levels a PodGroup may list: as many as a ClusterTopologyBinding has. The scheduler keeps, for
+// each level, the values of its label and of those before it.
 const maxListed = 16
 
-// listedLevels returns the levels that a PodGroup lists; nil: none. A list that is too long, or in which a text cannot be the key of a
-// label, has none of them: it is empty.
+// listedLevels returns the levels that a PodGroup lists; nil: none. A list that is too long, or in which a text cannot
+// be the key of a label, has none of them: it is empty.
 func listedLevels(group *v2alpha2.PodGroup) topology.Levels {
 	list := group.Annotations[v2alpha2.TopologyLevelsAnnotation]
 	if list == "" {
@@ -100,8 +100,8 @@ func withLevel(levels map[string]string, group, level string) map[string]string 
 	return levels
 }
 
-// constraints yields the topology constraints of a PodGroup ("") and of its sub-groups, in spec order. A group without one is
-// left out.
+// constraints yields the topology constraints of a PodGroup ("") and of its sub-groups, in spec order. A group without
+// one is left out.
 func constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v2alpha2.TopologyConstraint) bool) {
 	return func(yield func(string, *v2alpha2.TopologyConstraint) bool) {
 		if spec.TopologyConstraint != nil && !yield("", spec.TopologyConstraint) {
@@ -115,10 +115,10 @@ func constraints(spec *v2alpha2.PodGroupSpec) func(yield func(group string, c *v
 	}
 }
 
-// LevelLabels returns the node labels by which the pods of each leaf are ordered, by name of the leaf: first the levels that the groups
-// from the root down to the leaf require or prefer, each after those above it in its Topology; then the narrower levels of
-// these Topologies; then those of other groups, in the same order. nil: no group names a level that is known. levelsOf is that
-// of Levels. Source: docs/decisions, G26, "Rank order".
+// LevelLabels returns the node labels by which the pods of each leaf are ordered, by name of the leaf: first the levels
+// that the groups from the root down to the leaf require or prefer, each after those above it in its Topology; then the
+// narrower levels of these Topologies; then those of other groups, in the same order. nil: no group names a level that
+// is known. levelsOf is that of Levels. Source: docs/decisions, G26, "Rank order".
 func LevelLabels(tree *gang.Tree, spec *v2alpha2.PodGroupSpec, levelsOf func(name string) topology.Levels) map[string][]string {
 	type labels struct{ named, all []string }
 	of, everywhere := map[string]labels{}, labels{} // by group
@@ -183,8 +183,8 @@ func SameConstraints(a, b *v2alpha2.PodGroupSpec, of func(group string) bool) bo
 	return maps.Equal(values(a), values(b))
 }
 
-// SameLevels reports whether Levels would still return these required levels of certain groups of a spec. levels of other groups
-// are ignored.
+// SameLevels reports whether Levels would still return these required levels of certain groups of a spec. levels of
+// other groups are ignored.
 func SameLevels(spec *v2alpha2.PodGroupSpec, levels map[string]string, levelsOf func(name string) topology.Levels, of func(group string) bool) bool {
 	for group, c := range constraints(spec) {
 		if c.RequiredTopologyLevel == "" || !of(group) {
@@ -197,8 +197,8 @@ func SameLevels(spec *v2alpha2.PodGroupSpec, levels map[string]string, levelsOf 
 	return true
 }
 
-// NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a Topology, which
-// need not exist. "": of any.
+// NamesTopology reports whether a PodGroup or a sub-group of it has a topology constraint with the levels of a
+// Topology, which need not exist. "": of any.
 func NamesTopology(spec *v2alpha2.PodGroupSpec, name string) bool {
 	for _, c := range constraints(spec) {
 		if c.Topology != "" && (name == "" || c.Topology == name) {

@@ -103,7 +103,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// The levels that a leaf and the groups above it name come before those that nobody names, and before those of other leaves.
+// The levels that a leaf and the groups above it name come before those that nobody names, and before those of other
+// leaves.
 func TestLevelLabels(t *testing.T) {
 	t.Parallel()
 	levelsOf := func(name string) topology.Levels {

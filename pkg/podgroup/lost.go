@@ -26,8 +26,8 @@ type LostPods struct {
 	Reason, Note string
 }
 
-// FindLostPods returns the waiting pods that have no place in their gang, by cause, in the order of Facts.Waiting: their
-// PodGroup does not exist, or they name no leaf of it.
+// FindLostPods returns the waiting pods that have no place in their gang, by cause, in the order of Facts.Waiting:
+// their PodGroup does not exist, or they name no leaf of it.
 func FindLostPods(f Facts) []LostPods {
 	var all []LostPods
 	byCause := map[string]int{} // index in all

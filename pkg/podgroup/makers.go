@@ -15,8 +15,8 @@ func LacksPods(f Facts) bool {
 	return f.Group != nil && f.Tree != nil && !staysCompleted(f) && f.Tree.MissingPods(f.Created) > 0
 }
 
-// isIdle reports whether a PodGroup without pods waits for nothing: no object that could create its pods is known, or only some
-// that are not to have any now. This is no fault: a CronJob has no pods between its runs.
+// isIdle reports whether a PodGroup without pods waits for nothing: no object that could create its pods is known, or
+// only some that are not to have any now. This is no fault: a CronJob has no pods between its runs.
 func isIdle(f Facts) bool {
 	if !f.Examined || f.Pods > 0 || f.Failed.Total > 0 || len(f.Unclaimed) > 0 {
 		return false

@@ -21,8 +21,8 @@ type Preempting struct {
 	Plan string
 	// Evicting: the victims are being ended. false: decided, none has been ended yet.
 	Evicting bool
-	// Gangs is the number of gangs that lose pods, PlainPods that of victims without a gang, and Pods that of all victims,
-	// including PlainPods.
+	// Gangs is the number of gangs that lose pods, PlainPods that of victims without a gang, and Pods that of all
+	// victims, including PlainPods.
 	Gangs, PlainPods, Pods int
 	// Amount is how much of the extended resource the victims hold. Resource "": none.
 	Resource corev1.ResourceName
@@ -40,12 +40,12 @@ type Preempted struct {
 	At time.Time
 	// By is the gang that preempted: "namespace/name".
 	By string
-	// Priority is that of the preemptor, Over that of the gang. IsLower: this is the priority of its lowest pods, and not that which it has
-	// in the queue.
+	// Priority is that of the preemptor, Over that of the gang. IsLower: this is the priority of its lowest pods, and
+	// not that which it has in the queue.
 	Priority, Over int32
 	IsLower        bool
-	// Pods is the number of pods that the gang lost. Whole: these are all of its bound pods; otherwise they were above its
-	// minimum.
+	// Pods is the number of pods that the gang lost. Whole: these are all of its bound pods; otherwise they were above
+	// its minimum.
 	Pods  int
 	Whole bool
 }
@@ -55,8 +55,9 @@ const (
 	makesRoom, planClause = "makes room: ", "; plan "
 	// preemptedAt begins the message of a condition Preempted.
 	preemptedAt = "preempted at "
-	// replacementsWait is the last clause of the message of a condition Preempted while pods of the gang wait. It is kept in
-	// the status, so that after a restart, too, the condition is removed only when pods have waited, and none does any more.
+	// replacementsWait is the last clause of the message of a condition Preempted while pods of the gang wait. It is
+	// kept in the status, so that after a restart, too, the condition is removed only when pods have waited, and none
+	// does any more.
 	replacementsWait = "; pods of it wait for room"
 )
 
@@ -72,8 +73,8 @@ func preemptingCondition(p *Preempting) metav1.Condition {
 	return c
 }
 
-// RecordedPreemption returns which plan the condition Preempting of a status belongs to, and whether its victims were being
-// ended. ok is false if there is no such condition, or muster-scheduler has not written it.
+// RecordedPreemption returns which plan the condition Preempting of a status belongs to, and whether its victims were
+// being ended. ok is false if there is no such condition, or muster-scheduler has not written it.
 func RecordedPreemption(status *v2alpha2.PodGroupStatus) (plan string, evicting, ok bool) {
 	if status == nil {
 		return "", false, false
@@ -101,8 +102,8 @@ func isPlan(text string) bool {
 	return text != "" && len(text) <= message.MaxName && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// describeVictims describes what ends so that a gang can start: "makes room: 3 gangs (12 pods, 48 nvidia.com/gpu) of lower
-// priority end by 10:32:05 UTC; first train-a".
+// describeVictims describes what ends so that a gang can start: "makes room: 3 gangs (12 pods, 48 nvidia.com/gpu) of
+// lower priority end by 10:32:05 UTC; first train-a".
 func describeVictims(p *Preempting) string {
 	var who, amounts []string
 	if p.Gangs > 0 {
@@ -161,11 +162,12 @@ func SaysPreemptedBy(status *v2alpha2.PodGroupStatus, by string) bool {
 	return c != nil && strings.Contains(c.Message, " by "+by+" (priority ")
 }
 
-// nextPreempted returns the condition Preempted that the status of f should have; nil: none. satisfied: the minimum is bound.
+// nextPreempted returns the condition Preempted that the status of f should have; nil: none. satisfied: the minimum is
+// bound.
 //
-// The facts only know what this process has seen, so a condition of the status is kept until what the gang lost is made up
-// for: for the whole gang until the minimum is bound again after it was not, for pods above the minimum until no pod of the
-// gang waits after some did.
+// The facts only know what this process has seen, so a condition of the status is kept until what the gang lost is made
+// up for: for the whole gang until the minimum is bound again after it was not, for pods above the minimum until no pod
+// of the gang waits after some did.
 func nextPreempted(f Facts, satisfied bool) *metav1.Condition {
 	old := f.Group.Status.Conditions
 	last, before := meta.FindStatusCondition(old, v2alpha2.ConditionPreempted), meta.FindStatusCondition(old, v2alpha2.ConditionSatisfied)
@@ -183,8 +185,8 @@ func nextPreempted(f Facts, satisfied bool) *metav1.Condition {
 	return withWaiting(last.DeepCopy(), f)
 }
 
-// isMadeUpFor reports whether a gang whose minimum is bound has made up for its last loss. before is the condition Satisfied of
-// its status; nil: none. waiting is the number of its waiting pods.
+// isMadeUpFor reports whether a gang whose minimum is bound has made up for its last loss. before is the condition
+// Satisfied of its status; nil: none. waiting is the number of its waiting pods.
 func isMadeUpFor(last, before *metav1.Condition, waiting int) bool {
 	if last.Reason == string(v2alpha2.ReasonSurplusPreempted) {
 		return waiting == 0 && strings.HasSuffix(last.Message, replacementsWait)
@@ -192,8 +194,8 @@ func isMadeUpFor(last, before *metav1.Condition, waiting int) bool {
 	return before != nil && before.Status == metav1.ConditionFalse
 }
 
-// wasRestoredSince reports whether the gang was preempted as a whole, and its minimum was bound again afterwards. before is
-// the condition Satisfied of its status; nil: none.
+// wasRestoredSince reports whether the gang was preempted as a whole, and its minimum was bound again afterwards.
+// before is the condition Satisfied of its status; nil: none.
 func wasRestoredSince(before *metav1.Condition, p *Preempted) bool {
 	return p.Whole && before != nil && before.Status == metav1.ConditionTrue && before.LastTransitionTime.After(p.At)
 }
@@ -211,8 +213,9 @@ func isSameLoss(a, b *metav1.Condition) bool {
 	return a.Reason == b.Reason && message.FirstClause(a.Message) == message.FirstClause(b.Message)
 }
 
-// describePreempted describes, for the beginning of a summary, to which gang the pods were lost for which the gang waits: "preempted
-// at 16:04:46 UTC by prod/np (1000 over 100); ". It has no age, which would change by itself. "": it waits for none.
+// describePreempted describes, for the beginning of a summary, to which gang the pods were lost for which the gang
+// waits: "preempted at 16:04:46 UTC by prod/np (1000 over 100); ". It has no age, which would change by itself. "": it
+// waits for none.
 func describePreempted(s *v2alpha2.PodGroupStatus, f Facts) string {
 	c := meta.FindStatusCondition(s.Conditions, v2alpha2.ConditionPreempted)
 	if c == nil || s.Reason == "" && len(f.Waiting) == 0 {
@@ -227,8 +230,8 @@ func describePreempted(s *v2alpha2.PodGroupStatus, f Facts) string {
 	return preemptedAt + at[len(date):] + " by " + strings.Replace(by, " (priority ", " (", 1) + ")" + clauses
 }
 
-// describeNoPreemption is the clause about why a refused gang does not preempt, or not yet. "": that is not known, or, as far as is
-// known, it would gain nothing.
+// describeNoPreemption is the clause about why a refused gang does not preempt, or not yet. "": that is not known, or,
+// as far as is known, it would gain nothing.
 func describeNoPreemption(f Facts) string {
 	mayGain := f.Refused.Reason == v2alpha2.ReasonFragmented || f.Refused.Reason == v2alpha2.ReasonTopologyUnavailable || strings.Contains(f.Refused.Message, lowerHold)
 	switch {
@@ -246,8 +249,9 @@ func describeNoPreemption(f Facts) string {
 	return ""
 }
 
-// PreemptionEvents returns the events for the change of a PodGroup's status from before to after that concern preemption: one
-// for each new plan or stage of a preemptor, and one for each loss of a victim. They are due when after has been written.
+// PreemptionEvents returns the events for the change of a PodGroup's status from before to after that concern
+// preemption: one for each new plan or stage of a preemptor, and one for each loss of a victim. They are due when after
+// has been written.
 func PreemptionEvents(before, after *v2alpha2.PodGroupStatus) []Event {
 	var all []Event
 	was, is := meta.FindStatusCondition(before.Conditions, v2alpha2.ConditionPreempting), meta.FindStatusCondition(after.Conditions, v2alpha2.ConditionPreempting)

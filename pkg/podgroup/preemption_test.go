@@ -330,7 +330,8 @@ func TestPreemptedIsKeptUntilItIsMadeUpFor(t *testing.T) {
 	}
 }
 
-// The summary begins with the preemption for as long as the gang waits because of it, and does not change with the time.
+// The summary begins with the preemption for as long as the gang waits because of it, and does not change with the
+// time.
 func TestSummaryOfAVictim(t *testing.T) {
 	t.Parallel()
 	const who = "preempted at 12:06:00 UTC by default/chat (1000 over 100); "

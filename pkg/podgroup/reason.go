@@ -66,8 +66,8 @@ func (r ResourceCapacity) explainHopeless(reason v2alpha2.Reason, owner string) 
 	return ""
 }
 
-// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes cordoned (n0, n1, …; 24
-// nvidia.com/gpu, 8 free): uncordon them". "": there are none.
+// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes cordoned
+// (n0, n1, …; 24 nvidia.com/gpu, 8 free): uncordon them". "": there are none.
 func (r ResourceCapacity) unavailable() string {
 	nodes := slices.Clone(r.Unavailable)
 	slices.SortFunc(nodes, func(a, b UnavailableNodes) int {
@@ -93,8 +93,9 @@ func (u UnavailableNodes) listNames() string {
 	return strings.Join(names, ", ")
 }
 
-// freeText describes the free amount, the nodes to which it belongs, the largest piece if that is too small, and what pods of other
-// priorities hold: "3 are free on the nodes that they may use (1 of 5: nodeSelector pool=a), at most 2 on one node".
+// freeText describes the free amount, the nodes to which it belongs, the largest piece if that is too small, and what
+// pods of other priorities hold: "3 are free on the nodes that they may use (1 of 5: nodeSelector pool=a), at most 2 on
+// one node".
 func (r ResourceCapacity) freeText(free int64, held Held) string {
 	text := message.Quantity(r.Resource, free) + " are free"
 	if r.Elsewhere > 0 && r.Selection != "" {
@@ -103,8 +104,8 @@ func (r ResourceCapacity) freeText(free int64, held Held) string {
 	return text + r.largestText() + heldText(r.Resource, held)
 }
 
-// largestText is what the node with the most of it has free, where that is not enough for one pod: more anywhere would not help.
-// "": it is, or nothing is free.
+// largestText is what the node with the most of it has free, where that is not enough for one pod: more anywhere would
+// not help. "": it is, or nothing is free.
 func (r ResourceCapacity) largestText() string {
 	return largestText(r.Resource, r.LargestFree, r.PerPod)
 }
@@ -132,8 +133,8 @@ func heldText(resource corev1.ResourceName, held Held) string {
 }
 
 // piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4
-// nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node"; or of which other resource there is not
-// enough. "": other rules are the cause.
+// nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node"; or of which other resource there
+// is not enough. "": other rules are the cause.
 func (r ResourceCapacity) piecesText(pods int) string {
 	if r.PerPod == 0 || r.SlotsNow >= pods || r.PerPod*int64(pods) > r.Free {
 		return ""
@@ -153,8 +154,8 @@ func (r ResourceCapacity) piecesText(pods int) string {
 	return text + ", which is room for " + message.Count(r.SlotsNow, "pod")
 }
 
-// insufficientReason returns the reason for a resource that is not sufficiently free. GPUs are extended resources, whose
-// names contain a domain.
+// insufficientReason returns the reason for a resource that is not sufficiently free. GPUs are extended resources,
+// whose names contain a domain.
 func insufficientReason(resource corev1.ResourceName) v2alpha2.Reason {
 	if strings.Contains(string(resource), "/") {
 		return v2alpha2.ReasonInsufficientGPUs

@@ -23,7 +23,8 @@ const maxNamed = 5
 
 // Status returns the status that the PodGroup of f should have: an updated f.Group.Status. f.Group must not be nil.
 // Equal facts lead to an equal status, independent of now: now is only the transition time of conditions whose status
-// changes, and of Satisfied when the gang completes, and the time until which a gang was bound that is no longer admitted.
+// changes, and of Satisfied when the gang completes, and the time until which a gang was bound that is no longer
+// admitted.
 //
 // Satisfied has the dominant reason and its message; Admitted has the same reason while it is False. The reason is
 // the first that applies of:
@@ -139,8 +140,8 @@ func describeNotBound(before *metav1.Condition, now metav1.Time) string {
 	return "the minimum has not been bound"
 }
 
-// staysCompleted reports whether the gang has completed, and at most its pods are being cleaned up one by one, as a Job's
-// are after some time. It has not if a later run has failed since, even if no status was written in between.
+// staysCompleted reports whether the gang has completed, and at most its pods are being cleaned up one by one, as a
+// Job's are after some time. It has not if a later run has failed since, even if no status was written in between.
 func staysCompleted(f Facts) bool {
 	old := &f.Group.Status
 	return old.Phase == v2alpha2.PodGroupCompleted && old.ObservedGeneration == f.Group.Generation && (f.Pods == 0 || f.Ended) && !f.LastRunFailed
@@ -156,7 +157,8 @@ type verdict struct {
 	summary   string
 }
 
-// briefWith returns what fits into a column of a table: where a gang runs of which the minimum is bound, and the beginning of the summary.
+// briefWith returns what fits into a column of a table: where a gang runs of which the minimum is bound, and the
+// beginning of the summary.
 func (v verdict) briefWith(placement string) string {
 	text := strings.TrimPrefix(v.summary, "the gang ")
 	if v.satisfied && placement != "" {
@@ -210,8 +212,9 @@ func dominantVerdict(f Facts) verdict {
 	return v
 }
 
-// explainBlocked returns why the minimum of a gang with a valid tree is not bound: the cause and what would help come first, the
-// missing numbers last. advice is the part of the text about what would help; "": it is in the first clause, or unknown.
+// explainBlocked returns why the minimum of a gang with a valid tree is not bound: the cause and what would help come
+// first, the missing numbers last. advice is the part of the text about what would help; "": it is in the first clause,
+// or unknown.
 func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	minimum := f.Tree.MinPods()
 	if missing := f.Tree.MissingPods(f.Created); missing > 0 {
@@ -241,7 +244,8 @@ func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 	}
 }
 
-// maxFailure is the maximum length of the cause of a failed plan in a message: an admission webhook may have written it.
+// maxFailure is the maximum length of the cause of a failed plan in a message: an admission webhook may have written
+// it.
 const maxFailure = 300
 
 // describeFailures describes the plans that failed, and why the last one did.
@@ -328,8 +332,8 @@ func explainUnusablePods(f Facts, missing int) (reason v2alpha2.Reason, text, ad
 var turns = sets.New(v2alpha2.ReasonBehindInQueue, v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources,
 	v2alpha2.ReasonTopologyUnavailable, v2alpha2.ReasonFragmented)
 
-// describeAhead describes the gangs that are tried before this one. Gangs of other namespaces are not named: their names are not
-// this user's business.
+// describeAhead describes the gangs that are tried before this one. Gangs of other namespaces are not named: their
+// names are not this user's business.
 func describeAhead(f Facts, reason v2alpha2.Reason) string {
 	if f.Ahead == 0 || !turns.Has(reason) {
 		return ""
@@ -359,7 +363,8 @@ func satisfiedSummary(f Facts) string {
 	return cmp.Or(strings.TrimPrefix(s, clauses), "the minimum is bound")
 }
 
-// describeStrays names the bound pods that count towards no leaf. They explain a difference to the number of running pods.
+// describeStrays names the bound pods that count towards no leaf. They explain a difference to the number of running
+// pods.
 func describeStrays(f Facts) string {
 	if f.StrayTotal == 0 {
 		return ""
@@ -373,8 +378,8 @@ func boundOfNeeded(f Facts) string {
 	return fmt.Sprintf("%d/%d", minimum-f.Tree.MissingPods(f.Bound), minimum)
 }
 
-// subGroupStatuses returns the counts of every sub-group in spec order, with where it runs, which placements has by name. For an
-// invalid tree it keeps only the state that must survive: which sub-groups were admitted.
+// subGroupStatuses returns the counts of every sub-group in spec order, with where it runs, which placements has by
+// name. For an invalid tree it keeps only the state that must survive: which sub-groups were admitted.
 func subGroupStatuses(f Facts, placements map[string]string) []v2alpha2.SubGroupStatus {
 	var out []v2alpha2.SubGroupStatus
 	if f.Tree == nil {

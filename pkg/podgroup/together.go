@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// maxClasses is the number of classes up to which the reason of a gang is determined for all of them together, maxSingleClasses
-	// that up to which each of them is examined, and maxSubsetClasses and maxSubsetLeaves those up to which every subset is.
+	// maxClasses is the number of classes up to which the reason of a gang is determined for all of them together,
+	// maxSingleClasses that up to which each of them is examined, and maxSubsetClasses and maxSubsetLeaves those up to
+	// which every subset is.
 	maxClasses, maxSingleClasses, maxSubsetClasses, maxSubsetLeaves = 64, 16, 6, 64
 	// maxQuestions bounds the questions of one search, in addition to four for each pod of the minimum.
 	maxQuestions = 20_000
@@ -26,8 +27,9 @@ const (
 	maxTried = 16
 )
 
-// together determines why the minimum of a gang cannot be placed. The numbers of each leaf or class alone are not sufficient for
-// that: classes may need the same nodes, a leaf may be one that the gang can do without, and the room may be in several domains.
+// together determines why the minimum of a gang cannot be placed. The numbers of each leaf or class alone are not
+// sufficient for that: classes may need the same nodes, a leaf may be one that the gang can do without, and the room
+// may be in several domains.
 type together struct {
 	placement.Problem
 	known     *knownCapacities
@@ -37,8 +39,8 @@ type together struct {
 	levels    []placement.LevelShortfall // Shortfall.Levels
 	waiting   map[string][]need          // by leaf
 	pods      string                     // how many the minimum lacks
-	// least is what the minimum needs at least for pods of each of the subsets: by subset and resource. All classes come
-	// first.
+	// least is what the minimum needs at least for pods of each of the subsets: by subset and resource. All classes
+	// come first.
 	subsets   [][]int
 	least     [][]asked
 	leastPods int                // how many pods the minimum lacks
@@ -77,8 +79,8 @@ func newTogether(p placement.Problem, known *knownCapacities) *together {
 	return t
 }
 
-// subsetsOf returns all of the classes, each of them unless they are many, and, if every subset is wanted, the others, without
-// duplicates.
+// subsetsOf returns all of the classes, each of them unless they are many, and, if every subset is wanted, the others,
+// without duplicates.
 func subsetsOf(classes []int, every bool) [][]int {
 	out := [][]int{classes}
 	if len(classes) == 1 || len(classes) > maxSingleClasses {
@@ -104,7 +106,8 @@ func subsetsOf(classes []int, every bool) [][]int {
 	return out
 }
 
-// judgeTogether returns the reason by the definitions in docs/events.md, and a text about it. "": the reasons of the nodes say it.
+// judgeTogether returns the reason by the definitions in docs/events.md, and a text about it. "": the reasons of the
+// nodes say it.
 func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Reason, string) {
 	for _, reason := range []v2alpha2.Reason{v2alpha2.ReasonClaimsNotReady, v2alpha2.ReasonNoNodeMatches} {
 		if hopeless := t.hopelessClasses(reason); hopeless != nil {
@@ -152,7 +155,8 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", t.pods)
 }
 
-// world returns the cluster as it is or empty, without or with the closed nodes. Nothing is placed in it unless the minimum fits.
+// world returns the cluster as it is or empty, without or with the closed nodes. Nothing is placed in it unless the
+// minimum fits.
 func (t *together) world(empty, open bool) Imagined {
 	w, known := t.worlds[state{empty, open}]
 	if !known {
@@ -162,8 +166,8 @@ func (t *together) world(empty, open bool) Imagined {
 	return w
 }
 
-// hopelessClasses returns the classes that no node could run, for this reason or a worse one, if the minimum is impossible without
-// them. nil: it is not.
+// hopelessClasses returns the classes that no node could run, for this reason or a worse one, if the minimum is
+// impossible without them. nil: it is not.
 func (t *together) hopelessClasses(reason v2alpha2.Reason) []int {
 	var hopeless []int
 	for _, class := range t.classes {
@@ -216,8 +220,8 @@ func (t *together) tooLargeText() string {
 	return fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", t.pods)
 }
 
-// emptyText describes the classes of which the nodes would not hold all pods even if they were empty. "": they would hold the minimum
-// as far as the numbers of each class tell.
+// emptyText describes the classes of which the nodes would not hold all pods even if they were empty. "": they would
+// hold the minimum as far as the numbers of each class tell.
 func (t *together) emptyText(nodes string, capacity func(class int) ResourceCapacity) string {
 	if placement.MayFit(t.Problem, func(class int) int { return capacity(class).Slots }) {
 		return ""
@@ -293,8 +297,8 @@ func (t *together) leavesOf(classes []int) string {
 	return message.ListNames(names, maxLeaves, len(names), ", ")
 }
 
-// closedText describes the unavailable nodes with room for pods of the classes that lack it, or of all classes if none does by
-// itself; with their free room, or as if they were empty. "": there are none.
+// closedText describes the unavailable nodes with room for pods of the classes that lack it, or of all classes if none
+// does by itself; with their free room, or as if they were empty. "": there are none.
 func (t *together) closedText(free bool) string {
 	count := podsPerClass(t.Problem)
 	var lacking, all []string
@@ -322,8 +326,8 @@ func (t *together) closedText(free bool) string {
 	return strings.Join(all[:min(len(all), maxReasons)], clauses)
 }
 
-// lackingSubset returns a subset of the classes of which the minimum needs more of a resource than the nodes that they may use have,
-// and the resource, extended resources first. Negative: there is none.
+// lackingSubset returns a subset of the classes of which the minimum needs more of a resource than the nodes that they
+// may use have, and the resource, extended resources first. Negative: there is none.
 func (t *together) lackingSubset(w Imagined) (subset, resource int) {
 	for _, extended := range []bool{true, false} {
 		for i, some := range t.subsets {
@@ -338,7 +342,8 @@ func (t *together) lackingSubset(w Imagined) (subset, resource int) {
 	return -1, 0
 }
 
-// smallestRequest returns what the smallest pod of a subset of the classes requests of a resource, without those that request none.
+// smallestRequest returns what the smallest pod of a subset of the classes requests of a resource, without those that
+// request none.
 func (t *together) smallestRequest(subset, resource int) int64 {
 	smallest := int64(math.MaxInt64)
 	for _, class := range t.subsets[subset] {
@@ -396,8 +401,8 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 	return unknown
 }
 
-// openingHelps reports whether the minimum would fit, by the numbers of each class, with the closed nodes and without the
-// classes that have room and that other rules refuse. false: no class is refused like that.
+// openingHelps reports whether the minimum would fit, by the numbers of each class, with the closed nodes and without
+// the classes that have room and that other rules refuse. false: no class is refused like that.
 func (t *together) openingHelps(blocked []placement.LeafShortfall) bool {
 	present, open, refused := t.world(false, false), t.world(false, true), map[int]bool{}
 	for _, l := range blocked {

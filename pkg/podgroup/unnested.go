@@ -14,15 +14,15 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// LabelPair is two node labels that are levels on one path of a tree: Inner is required or preferred below the group that requires or
-// prefers Outer, or preferred by the group that requires Outer.
+// LabelPair is two node labels that are levels on one path of a tree: Inner is required or preferred below the group
+// that requires or prefers Outer, or preferred by the group that requires Outer.
 type LabelPair struct{ Outer, Inner string }
 
 // maxLabelPairs bounds the pairs of labels that are compared, each on all nodes.
 const maxLabelPairs = 16
 
-// UnorderedLabels returns the first pairs of levels that name no Topology, which would say how they nest. nil: there are none, or
-// the PodGroup lists its levels.
+// UnorderedLabels returns the first pairs of levels that name no Topology, which would say how they nest. nil: there
+// are none, or the PodGroup lists its levels.
 func UnorderedLabels(tree *gang.Tree, pg *v2alpha2.PodGroup) []LabelPair {
 	if listedLevels(pg) != nil {
 		return nil
@@ -58,8 +58,8 @@ func UnorderedLabels(tree *gang.Tree, pg *v2alpha2.PodGroup) []LabelPair {
 	return pairs
 }
 
-// UnnestedLabels are labels of which neither divides the domains of the other: two nodes have Value of Inner, and different values of
-// Outer, and the same is true the other way round.
+// UnnestedLabels are labels of which neither divides the domains of the other: two nodes have Value of Inner, and
+// different values of Outer, and the same is true the other way round.
 type UnnestedLabels struct {
 	LabelPair
 	Value       string
@@ -72,8 +72,8 @@ func MayLackDomain(r Refusal) bool {
 	return r.Reason == v2alpha2.ReasonTopologyUnavailable || r.Reason == v2alpha2.ReasonTooLarge
 }
 
-// WithUnnestedLabels adds to the message of a refusal for lack of a topology domain that labels do not nest. Other refusals are
-// returned as they are.
+// WithUnnestedLabels adds to the message of a refusal for lack of a topology domain that labels do not nest. Other
+// refusals are returned as they are.
 func WithUnnestedLabels(r Refusal, u UnnestedLabels) Refusal {
 	if !MayLackDomain(r) {
 		return r

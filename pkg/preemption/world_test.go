@@ -55,8 +55,8 @@ type running struct {
 	volume     bool
 }
 
-// cluster is a fake World: GPUs, one label per node, hard spread over racks, and the levels "rack" and "zone". Nodes with
-// the least free GPUs come first.
+// cluster is a fake World: GPUs, one label per node, hard spread over racks, and the levels "rack" and "zone". Nodes
+// with the least free GPUs come first.
 type cluster struct {
 	t       testing.TB
 	nodes   []fakeNode

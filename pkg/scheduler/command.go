@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scheduler is the command muster-scheduler: the stock kube-scheduler with the plugins GangGate and GangAdmission.
-// Its folders are the parts of these plugins.
+// Package scheduler is the command muster-scheduler: the stock kube-scheduler with the plugins GangGate and
+// GangAdmission. Its folders are the parts of these plugins.
 package scheduler
 
 import (
@@ -60,12 +60,12 @@ waitingForGangAfter and bindParallelism, are documented in
 Logs are text, or JSON with --logging-format=json. Metrics of gangs begin with muster_. All flags are those of
 kube-scheduler; its deprecated ones are ignored beside --config.`
 
-// NewCommand returns the command muster-scheduler. options add the plugins of a site to those of kube-scheduler and Muster;
-// a profile of the file --config enables them.
+// NewCommand returns the command muster-scheduler. options add the plugins of a site to those of kube-scheduler and
+// Muster; a profile of the file --config enables them.
 //
 // It is app.NewSchedulerCommand with two differences: the built-in profile stands in for a missing --config, and the
-// plugins are attached to the scheduler between its set-up and its run, which that command gives no chance to do. A process
-// can run the command once.
+// plugins are attached to the scheduler between its set-up and its run, which that command gives no chance to do. A
+// process can run the command once.
 func NewCommand(options ...app.Option) *cobra.Command {
 	opts := schedoptions.NewOptions()
 	opts.LeaderElection.ResourceName = "muster-scheduler"
@@ -169,8 +169,9 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 	return app.Run(ctx, config, sched)
 }
 
-// writeConfigOffline makes the stock scheduler write its configuration without a cluster and beside a running scheduler: Setup makes
-// clients before it writes, but sends no request, and neither the address nor the port is part of what it writes.
+// writeConfigOffline makes the stock scheduler write its configuration without a cluster and beside a running
+// scheduler: Setup makes clients before it writes, but sends no request, and neither the address nor the port is part
+// of what it writes.
 func writeConfigOffline(opts *schedoptions.Options) {
 	if opts.Master == "" {
 		opts.Master = "https://127.0.0.1:0"
@@ -179,8 +180,8 @@ func writeConfigOffline(opts *schedoptions.Options) {
 }
 
 // builtinProfile writes the built-in configuration to a file and makes it --config, if none was given: the stock
-// scheduler replaces any other default by its own. The deprecated flags that it ignores beside --config go into the file.
-// The caller removes the file when it has been read; removing twice does no harm.
+// scheduler replaces any other default by its own. The deprecated flags that it ignores beside --config go into the
+// file. The caller removes the file when it has been read; removing twice does no harm.
 func builtinProfile(opts *schedoptions.Options) (remove func(), err error) {
 	if opts.ConfigFile != "" {
 		return func() {}, nil

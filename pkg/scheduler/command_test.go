@@ -12,7 +12,8 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// The help begins with what the program is and how to configure it, in half a page, before the flags of the stock scheduler.
+// The help begins with what the program is and how to configure it, in half a page, before the flags of the stock
+// scheduler.
 func TestHelpBeginsWithWhatTheProgramIs(t *testing.T) {
 	t.Parallel()
 	cmd := NewCommand()
@@ -71,7 +72,8 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
-// TestStartWithGatesOfOtherGangs: the command says it before it looks for a cluster, also when all gates that are alpha are turned on.
+// TestStartWithGatesOfOtherGangs: the command says it before it looks for a cluster, also when all gates that are alpha
+// are turned on.
 func TestStartWithGatesOfOtherGangs(t *testing.T) { // gates are those of the process
 	cmd := NewCommand()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true

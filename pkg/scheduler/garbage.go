@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// smallHeap is the size in bytes that the heap may have whatever part of it is garbage. A drain allocates much and keeps
-	// little: at Go's default a fifth of the scheduler's CPU time goes into collecting garbage at 1,000 nodes, and a third of
-	// that with this much room. At 5,000 nodes and 8,000 pods it keeps 123 MiB.
+	// smallHeap is the size in bytes that the heap may have whatever part of it is garbage. A drain allocates much and
+	// keeps little: at Go's default a fifth of the scheduler's CPU time goes into collecting garbage at 1,000 nodes,
+	// and a third of that with this much room. At 5,000 nodes and 8,000 pods it keeps 123 MiB.
 	smallHeap = 288 << 20
 	// leastGCPercent and mostGCPercent bound GOGC. The first is Go's default.
 	leastGCPercent, mostGCPercent = 100, 300
@@ -35,8 +35,8 @@ func tuneGC() {
 	})
 }
 
-// gcPercent returns GOGC for a heap of which so many bytes are in use: it is collected when it has doubled, or later if it
-// is smaller than smallHeap then.
+// gcPercent returns GOGC for a heap of which so many bytes are in use: it is collected when it has doubled, or later if
+// it is smaller than smallHeap then.
 func gcPercent(live uint64) int {
 	if live == 0 {
 		return mostGCPercent

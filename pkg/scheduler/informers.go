@@ -29,8 +29,8 @@ const (
 )
 
 // lateInformers are the scheduler's informers. They start when the API server answers, and are not in sync before
-// PodGroups have Muster's schema: beside a CRD of the same name of another product gangs would be read without the fields
-// that were pruned. Until then /readyz fails and nothing is scheduled, and /healthz is served.
+// PodGroups have Muster's schema: beside a CRD of the same name of another product gangs would be read without the
+// fields that were pruned. Until then /readyz fails and nothing is scheduled, and /healthz is served.
 type lateInformers struct {
 	informers.SharedInformerFactory
 	answers <-chan struct{} // closed when the API server answers
@@ -52,9 +52,9 @@ func (f lateInformers) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]b
 	return f.SharedInformerFactory.WaitForCacheSync(stop)
 }
 
-// waitForAPIServer returns when the API server is ready, or has answered for the time unready that it is not, or ctx ends.
-// Informers that meet an API server that is away retry after up to 30 seconds; a gang that a crash left bound in part
-// would wait for them.
+// waitForAPIServer returns when the API server is ready, or has answered for the time unready that it is not, or ctx
+// ends. Informers that meet an API server that is away retry after up to 30 seconds; a gang that a crash left bound in
+// part would wait for them.
 func waitForAPIServer(ctx context.Context, server rest.Interface, poll, unready time.Duration) {
 	logger := klog.FromContext(ctx)
 	logged, answered := false, time.Duration(0)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package snapshot reads what muster-scheduler reads of a cluster, at one time, from an API server (Take) or from a file (Read), and
-// writes it to a file (Snapshot.Write).
+// Package snapshot reads what muster-scheduler reads of a cluster, at one time, from an API server (Take) or from a
+// file (Read), and writes it to a file (Snapshot.Write).
 //
-// The file is JSON, one object per line, compressed with gzip: a header, the objects as the API server has them, without what no
-// decision depends on, and an end that says how many there are.
+// The file is JSON, one object per line, compressed with gzip: a header, the objects as the API server has them,
+// without what no decision depends on, and an end that says how many there are.
 package snapshot
 
 import (

@@ -9,8 +9,8 @@ import (
 	grovev1alpha1 "github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// A snapshot has no values that no decision depends on: commands and environments, which may contain secrets, probes, and the images
-// of nodes.
+// A snapshot has no values that no decision depends on: commands and environments, which may contain secrets, probes,
+// and the images of nodes.
 
 // lastApplied is what kubectl apply adds, a copy of the object.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"

@@ -24,7 +24,8 @@ const pageSize = 1000
 // parallelKinds is the number of kinds that are read at the same time.
 const parallelKinds = 4
 
-// Take reads a cluster. Kinds that may not be read, or do not exist, are in Unread, unless nothing can be said without them.
+// Take reads a cluster. Kinds that may not be read, or do not exist, are in Unread, unless nothing can be said without
+// them.
 func Take(ctx context.Context, config *rest.Config, by string, now time.Time) (*Snapshot, error) {
 	scheme, err := newScheme()
 	if err != nil {
@@ -100,8 +101,8 @@ func isUnknownGroup(err error) bool {
 	return errors.As(err, &failed)
 }
 
-// readKind reads all objects of a kind, stripped, in pages. If the first pages have expired when the last ones are read, it begins again
-// without pages.
+// readKind reads all objects of a kind, stripped, in pages. If the first pages have expired when the last ones are
+// read, it begins again without pages.
 func readKind(ctx context.Context, c client.Client, k *Kind) ([]runtime.Object, error) {
 	var all []runtime.Object
 	options := client.ListOptions{Limit: pageSize}

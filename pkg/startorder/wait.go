@@ -75,8 +75,8 @@ func (w Waiter) Wait(ctx context.Context, config *rest.Config) error {
 	}
 }
 
-// watchObjects maintains a store of the objects of one resource that belong to the replica, and calls changed after every
-// change.
+// watchObjects maintains a store of the objects of one resource that belong to the replica, and calls changed after
+// every change.
 func (w Waiter) watchObjects(ctx context.Context, api rest.Interface, parameters runtime.ParameterCodec, resource string, kind, list runtime.Object, changed func()) (cache.Store, cache.InformerSynced) {
 	selector := labels.SelectorFromSet(naming.OfSetReplica(w.Set, w.Replica)).String()
 	request := func(options metav1.ListOptions) *rest.Request {
@@ -105,7 +105,8 @@ func (w Waiter) watchObjects(ctx context.Context, api rest.Interface, parameters
 	return store, informer.HasSynced
 }
 
-// unmetRequirements returns the requirements that the given PodCliques and PodCliqueScalingGroups of the replica do not meet.
+// unmetRequirements returns the requirements that the given PodCliques and PodCliqueScalingGroups of the replica do not
+// meet.
 func (w Waiter) unmetRequirements(cliques, groups []any) []lifecycle.Requirement {
 	var cliqueFacts []lifecycle.Clique
 	for _, o := range cliques {

@@ -17,8 +17,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// podCliqueSet is a store, two groups of a leader and its worker, and a frontend that comes last. prefill needs any one of its
-// two replicas, decode two of its three. Pods of the store and of the workers come in twos; of the store one is enough.
+// podCliqueSet is a store, two groups of a leader and its worker, and a frontend that comes last. prefill needs any one
+// of its two replicas, decode two of its three. Pods of the store and of the workers come in twos; of the store one is
+// enough.
 func podCliqueSet(order v1alpha1.CliqueStartupType) *v1alpha1.PodCliqueSet {
 	return wrappers.MakePodCliqueSet("s", "ml").UID("s").StartupType(order).
 		Clique("store", 2, wrappers.MinAvailable(1)).

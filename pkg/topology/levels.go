@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package topology compares the levels of a topology: which of two is narrower, and what is wrong with the levels that the
-// nodes of a tree ask for. Levels are node labels (of a Topology) or domains (of a ClusterTopologyBinding). Pure.
+// Package topology compares the levels of a topology: which of two is narrower, and what is wrong with the levels that
+// the nodes of a tree ask for. Levels are node labels (of a Topology) or domains (of a ClusterTopologyBinding). Pure.
 package topology
 
 import "slices"
@@ -41,17 +41,17 @@ type Node struct {
 type Conflict struct {
 	// Node is the index of the node with the request.
 	Node int
-	// Ancestor is the index of the node that it contradicts, which is Node itself or one above it: it requires a narrower level
-	// than Node does.
+	// Ancestor is the index of the node that it contradicts, which is Node itself or one above it: it requires a
+	// narrower level than Node does.
 	Ancestor int
 	// Preferred: the request is for a preferred level, which has no effect.
 	Preferred bool
 }
 
-// Conflicts returns the contradictions in a tree, in the order of the nodes: of each node, those of its required and of its
-// preferred level with the nearest node that requires a narrower one. A preferred level may contradict the node itself. Only
-// levels of the same topology are compared; levelsOf returns those of a topology, nil if it is not known. The parents have no
-// cycles.
+// Conflicts returns the contradictions in a tree, in the order of the nodes: of each node, those of its required and of
+// its preferred level with the nearest node that requires a narrower one. A preferred level may contradict the node
+// itself. Only levels of the same topology are compared; levelsOf returns those of a topology, nil if it is not known.
+// The parents have no cycles.
 func Conflicts(nodes []Node, levelsOf func(topology string) Levels) []Conflict {
 	var conflicts []Conflict
 	for i, n := range nodes {

@@ -16,8 +16,8 @@ import (
 )
 
 // ownerReader reads the objects that a change is validated against: the owners of the changed object up to the
-// PodCliqueSet, and other children of the set. classes tells which sets are served: what belongs to another one is neither
-// changed nor rejected.
+// PodCliqueSet, and other children of the set. classes tells which sets are served: what belongs to another one is
+// neither changed nor rejected.
 type ownerReader struct {
 	client.Reader
 	classes classes.Reader
@@ -81,8 +81,8 @@ func (r ownerReader) readOwner(ctx context.Context, namespace string, reference 
 	return into.GetUID() == reference.UID, nil
 }
 
-// undecidedError returns an error for a request that could not be decided, as an error of the API server itself: the request
-// was not invalid and may be retried.
+// undecidedError returns an error for a request that could not be decided, as an error of the API server itself: the
+// request was not invalid and may be retried.
 func undecidedError(format string, args ...any) error {
 	return apierrors.NewInternalError(fmt.Errorf(format, args...))
 }

@@ -52,10 +52,11 @@ func (v PodGroupValidator) ValidateUpdate(ctx context.Context, old, pg *v2alpha2
 	return warnings, invalidError(v2alpha2.SchemeGroupVersion.WithKind("PodGroup").GroupKind(), pg, errs)
 }
 
-// validateTopologies returns the errors of a PodGroup that depend on the Topologies that it refers to, and the warnings with
-// those about levels without effect and about Topologies that do not exist. What cannot be read within a second is no error:
-// the scheduler checks the levels again. old is the PodGroup before an update, nil: it is new. If it has such errors itself,
-// because a Topology was created again with other levels, they are warnings: other fields can still be updated.
+// validateTopologies returns the errors of a PodGroup that depend on the Topologies that it refers to, and the warnings
+// with those about levels without effect and about Topologies that do not exist. What cannot be read within a second is
+// no error: the scheduler checks the levels again. old is the PodGroup before an update, nil: it is new. If it has such
+// errors itself, because a Topology was created again with other levels, they are warnings: other fields can still be
+// updated.
 func (v PodGroupValidator) validateTopologies(ctx context.Context, old, pg *v2alpha2.PodGroup, warnings []string) (field.ErrorList, []string) {
 	names := validation.Topologies(&pg.Spec)
 	if v.Reader == nil || len(names) == 0 {

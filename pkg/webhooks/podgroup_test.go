@@ -25,8 +25,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// clusterReader has the PriorityClass high, and the Topology and the ClusterTopologyBinding fabric, returns an error for what
-// is called unknown, forbids what is called secret, and has no CRD for what is called early.
+// clusterReader has the PriorityClass high, and the Topology and the ClusterTopologyBinding fabric, returns an error
+// for what is called unknown, forbids what is called secret, and has no CRD for what is called early.
 type clusterReader struct{ client.Reader }
 
 func (clusterReader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {

@@ -18,8 +18,8 @@ import (
 const readTimeout = time.Second
 
 // PriorityClasses returns warnings about PriorityClasses that do not exist. They may be created later, so that this is
-// not an error. The zero value returns no warnings. The webhooks read Topologies and ClusterTopologyBindings by its Reader, too;
-// that of PodCliqueSets needs it.
+// not an error. The zero value returns no warnings. The webhooks read Topologies and ClusterTopologyBindings by its
+// Reader, too; that of PodCliqueSets needs it.
 type PriorityClasses struct{ Reader client.Reader }
 
 // warnIfMissing returns a warning about the field if no PriorityClass has the given name, none if the name is "".

@@ -39,8 +39,8 @@ const (
 )
 
 // Setup registers all webhooks with the manager's webhook server. The manager's scheme must contain the workload API.
-// The webhooks read from the API server, because the cache may not contain the latest writes. schedulerName is the scheduler of
-// pods whose template has no schedulerName, "": the default of the API.
+// The webhooks read from the API server, because the cache may not contain the latest writes. schedulerName is the
+// scheduler of pods whose template has no schedulerName, "": the default of the API.
 func Setup(mgr ctrl.Manager, schedulerName string, served classes.Options) error {
 	scheme := mgr.GetScheme()
 	if err := autoscalingv1.AddToScheme(scheme); err != nil {

@@ -203,9 +203,9 @@ func unlessRejected(warnings []string, errs field.ErrorList) admission.Warnings 
 	return warnings
 }
 
-// childValidator restricts the changes of PodCliqueScalingGroups or PodCliques, which belong to a PodCliqueSet: users may
-// change their replicas, within limits, unless they are PodCliques of a scaling group. All other fields are changed in the
-// template of the PodCliqueSet, and muster-controller applies the changes to its children.
+// childValidator restricts the changes of PodCliqueScalingGroups or PodCliques, which belong to a PodCliqueSet: users
+// may change their replicas, within limits, unless they are PodCliques of a scaling group. All other fields are changed
+// in the template of the PodCliqueSet, and muster-controller applies the changes to its children.
 type childValidator[T client.Object] struct {
 	ownerReader
 	allowDeletion[T]

@@ -217,8 +217,8 @@ func TestPodCliqueSetWithAPriorityClass(t *testing.T) {
 	}
 }
 
-// TestPodCliqueSetWithATopology: a ClusterTopologyBinding that does not exist is an error of the set; one that cannot be read
-// leaves the request undecided.
+// TestPodCliqueSetWithATopology: a ClusterTopologyBinding that does not exist is an error of the set; one that cannot
+// be read leaves the request undecided.
 func TestPodCliqueSetWithATopology(t *testing.T) {
 	t.Parallel()
 	v := podCliqueSetValidator{PriorityClasses: PriorityClasses{clusterReader{}}}
@@ -249,7 +249,8 @@ func TestPodCliqueSetWithATopology(t *testing.T) {
 	}
 }
 
-// TestAStoredPodCliqueSetInTheOlderForm: packDomain is refused in a new set. A stored set with it accepts updates of other fields.
+// TestAStoredPodCliqueSetInTheOlderForm: packDomain is refused in a new set. A stored set with it accepts updates of
+// other fields.
 func TestAStoredPodCliqueSetInTheOlderForm(t *testing.T) {
 	t.Parallel()
 	v := podCliqueSetValidator{PriorityClasses: PriorityClasses{clusterReader{}}}
@@ -480,8 +481,8 @@ func TestDefaulters(t *testing.T) {
 	}
 }
 
-// TestObjectsOfAnotherController: what belongs to a set that is not served is accepted as it is, however invalid, without a
-// default. The same requests in a namespace that is served are rejected.
+// TestObjectsOfAnotherController: what belongs to a set that is not served is accepted as it is, however invalid,
+// without a default. The same requests in a namespace that is served are rejected.
 func TestObjectsOfAnotherController(t *testing.T) {
 	t.Parallel()
 	invalidSet := podCliqueSet()

@@ -148,7 +148,8 @@ func ends(n int32) []int {
 	return []int{0, int(n) - 1}
 }
 
-// anySet returns a set that may be valid or not. Some names have the maximum length, and some numbers the maximum value.
+// anySet returns a set that may be valid or not. Some names have the maximum length, and some numbers the maximum
+// value.
 func anySet(r *rand.Rand) *v1alpha1.PodCliqueSet {
 	one := func(n int) bool { return r.IntN(n) == 0 } // true once in n times
 	text := func(length int) string {

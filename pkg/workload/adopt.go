@@ -40,9 +40,9 @@ type Adoption struct {
 	PodGroups []*v2alpha2.PodGroup
 }
 
-// IsOf reports whether a set may go on with what was left, of which Cliques and Groups are read. It may not if one of them
-// has no place in it, and would be deleted, or differs in what is immutable. A job is continued only by the same job, of
-// the same size, and not after it has failed. Source: docs/decisions, W14.
+// IsOf reports whether a set may go on with what was left, of which Cliques and Groups are read. It may not if one of
+// them has no place in it, and would be deleted, or differs in what is immutable. A job is continued only by the same
+// job, of the same size, and not after it has failed. Source: docs/decisions, W14.
 func (a Adoption) IsOf(set *v1alpha1.PodCliqueSet, schedulerName string) bool {
 	now, isJob := withDefaults(set, schedulerName), set.Spec.IsTraining()
 	template, same := &now.Spec.Template, equality.Semantic.DeepEqual

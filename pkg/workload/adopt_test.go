@@ -48,8 +48,8 @@ func TestIsOrphanOf(t *testing.T) {
 	}
 }
 
-// adoptedClique is a PodClique of replica i of the set new, which is told the revision of that number. from is the number of the
-// revision from which it is being updated, 0: it is not.
+// adoptedClique is a PodClique of replica i of the set new, which is told the revision of that number. from is the
+// number of the revision from which it is being updated, 0: it is not.
 func adoptedClique(i int, attempt, told, from int) *v1alpha1.PodClique {
 	hash := func(n int) string { return fmt.Sprintf("r%d", n) }
 	c := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{

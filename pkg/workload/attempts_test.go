@@ -16,8 +16,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// TestAttemptsOfManyReplicasFitIntoAnObject: when a zone fails, thousands of replicas are replaced in one write. The API server
-// takes objects of up to 1.5 MB.
+// TestAttemptsOfManyReplicasFitIntoAnObject: when a zone fails, thousands of replicas are replaced in one write. The
+// API server takes objects of up to 1.5 MB.
 func TestAttemptsOfManyReplicasFitIntoAnObject(t *testing.T) {
 	t.Parallel()
 	now := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
@@ -163,7 +163,8 @@ func TestAttemptsAreCarried(t *testing.T) {
 	}
 }
 
-// TestRecordedAttempt: the entry of a replica is found wherever it stands in a status, and none is found for the others.
+// TestRecordedAttempt: the entry of a replica is found wherever it stands in a status, and none is found for the
+// others.
 func TestRecordedAttempt(t *testing.T) {
 	t.Parallel()
 	raised := map[int]lifecycle.Raised{}

@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// CliqueAvailabilityFacts returns the facts that decide whether a PodClique of an Inference workload is in breach of its
-// minimum: lifecycle.JudgePods. minAvailable is the effective minimum, update the decision on an update.
+// CliqueAvailabilityFacts returns the facts that decide whether a PodClique of an Inference workload is in breach of
+// its minimum: lifecycle.JudgePods. minAvailable is the effective minimum, update the decision on an update.
 func CliqueAvailabilityFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, update *lifecycle.CliqueUpdateDecision) lifecycle.Availability {
 	a := lifecycle.Availability{
 		Available: lifecycle.Count(pods).Ready, Needed: minAvailable, Wanted: clique.Spec.Replicas,
@@ -30,8 +30,8 @@ func CliqueAvailabilityFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, m
 }
 
 // GroupAvailabilityFacts returns the facts that decide whether a scaling group is in breach of its minimum:
-// lifecycle.JudgeReplicas. replicas are the desired replicas that exist, delay is the effective termination delay, update
-// the decision on an update, nil: none. failed: the workload has failed.
+// lifecycle.JudgeReplicas. replicas are the desired replicas that exist, delay is the effective termination delay,
+// update the decision on an update, nil: none. failed: the workload has failed.
 func GroupAvailabilityFacts(group *v1alpha1.PodCliqueScalingGroup, replicas []lifecycle.GroupReplica, delay *time.Duration, update *lifecycle.GroupUpdateDecision, failed bool) lifecycle.Availability {
 	s := statusOfAttempt(group)
 	available, unknown := lifecycle.CountAvailable(replicas)
@@ -94,8 +94,8 @@ func TerminationDelay(set *v1alpha1.PodCliqueSet, group string) *time.Duration {
 	return &delay.Duration
 }
 
-// UnreachableGrace returns how long a node may not respond before the pods of the set on it count as missing; nil: as long
-// as each pod tolerates. set may be nil.
+// UnreachableGrace returns how long a node may not respond before the pods of the set on it count as missing; nil: as
+// long as each pod tolerates. set may be nil.
 func UnreachableGrace(set *v1alpha1.PodCliqueSet) *time.Duration {
 	if set == nil || set.Spec.Template.UnreachableGrace == nil {
 		return nil

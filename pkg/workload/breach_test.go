@@ -214,8 +214,8 @@ func TestIsUpdating(t *testing.T) {
 // isGone reports whether a node is the one that does not respond.
 func isGone(node string) bool { return node == "gone" }
 
-// TestWithReady: ready pods are counted by owner; terminating pods, pods that ended and those of nodes that do not respond
-// do not count, unless nothing is known about them.
+// TestWithReady: ready pods are counted by owner; terminating pods, pods that ended and those of nodes that do not
+// respond do not count, unless nothing is known about them.
 func TestWithReady(t *testing.T) {
 	t.Parallel()
 	pod := func(owner types.UID, change func(*corev1.Pod)) *corev1.Pod {

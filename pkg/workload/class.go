@@ -10,8 +10,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// ServesSet reports whether the muster-controller of a class serves a PodCliqueSet with these annotations, in a namespace
-// with these labels, beside the Lease of Grove's operator, nil: there is none. If not, it returns the reason, as a clause.
+// ServesSet reports whether the muster-controller of a class serves a PodCliqueSet with these annotations, in a
+// namespace with these labels, beside the Lease of Grove's operator, nil: there is none. If not, it returns the reason,
+// as a clause.
 //
 // An expired Lease counts, too: an operator that is being updated comes back, and what it has created must not be taken
 // for that of another. Source: docs/decisions, W12.

@@ -9,10 +9,10 @@ import (
 )
 
 // MixedReplica returns the lowest index of the replicas of a scaling group in which pods of the current template run
-// beside pods of an earlier one, from which they differ; -1: there is none. Such a replica comes about under OnDelete, when
-// single pods of it are deleted. members are the PodCliques of the group; replicas with one that is being deleted, or
-// whose status is outdated, are left out. changed reports whether a clique has changed since the revision with the given
-// hash.
+// beside pods of an earlier one, from which they differ; -1: there is none. Such a replica comes about under OnDelete,
+// when single pods of it are deleted. members are the PodCliques of the group; replicas with one that is being deleted,
+// or whose status is outdated, are left out. changed reports whether a clique has changed since the revision with the
+// given hash.
 func MixedReplica(members []*v1alpha1.PodClique, changed func(clique, since string) bool) int {
 	replicas := map[int][]*v1alpha1.PodClique{}
 	for _, c := range members {

@@ -60,9 +60,9 @@ func Updated[T Object](live, want T) (T, bool) {
 	return updated, !equality.Semantic.DeepEqual(live, updated)
 }
 
-// SameState reports whether two versions of an object are the same in all on which decisions rest: what differs at most are labels
-// and annotations of users and tools, and what the API server manages. The generation stands for the spec. Of a PodGroup,
-// whose status the scheduler writes, the status does not count.
+// SameState reports whether two versions of an object are the same in all on which decisions rest: what differs at most
+// are labels and annotations of users and tools, and what the API server manages. The generation stands for the spec.
+// Of a PodGroup, whose status the scheduler writes, the status does not count.
 func SameState(a, b Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() &&
 		a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) &&

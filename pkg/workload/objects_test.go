@@ -446,8 +446,8 @@ func TestPodCliquesFollowTheirTemplateUntilScaled(t *testing.T) {
 	}
 }
 
-// TestMinReadySecondsReachTheChildren: existing children follow the template's minReadySeconds, a member with the larger
-// one of clique and group, and their pods keep their template.
+// TestMinReadySecondsReachTheChildren: existing children follow the template's minReadySeconds, a member with the
+// larger one of clique and group, and their pods keep their template.
 func TestMinReadySecondsReachTheChildren(t *testing.T) {
 	t.Parallel()
 	set := makePodCliqueSet("s", 1).Clique("a", 3).Clique("b", 1).Clique("c", 1).ScalingGroup("g", 1, 0, "b", "c").Obj()
@@ -467,8 +467,8 @@ func TestMinReadySecondsReachTheChildren(t *testing.T) {
 	}
 }
 
-// TestUpdatedOwner: an owner is named in the version in which it is served now; the garbage collector finds it in no other. One that is
-// another object stays.
+// TestUpdatedOwner: an owner is named in the version in which it is served now; the garbage collector finds it in no
+// other. One that is another object stays.
 func TestUpdatedOwner(t *testing.T) {
 	t.Parallel()
 	of := func(version string, uid types.UID) *v2alpha2.PodGroup {
@@ -751,8 +751,8 @@ func TestHPAs(t *testing.T) {
 	}
 }
 
-// TestKeysTakenOutOfATemplate: labels and annotations that a template gave and gives no more are taken from what was made
-// from it, and so from new pods; what others left there stays.
+// TestKeysTakenOutOfATemplate: labels and annotations that a template gave and gives no more are taken from what was
+// made from it, and so from new pods; what others left there stays.
 func TestKeysTakenOutOfATemplate(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(func(s *v1alpha1.PodCliqueSet) {

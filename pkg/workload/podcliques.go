@@ -16,8 +16,8 @@ import (
 
 // PodCliques returns the standalone PodCliques of replica i of a set, in the order of the template that r is the
 // revision of. live are the existing ones, by name: they keep their replicas once they have been scaled. The caller
-// creates a missing PodClique as returned, and applies an existing one with Updated. hold is the previous revision if the
-// update in progress has not reached the replica, otherwise nil.
+// creates a missing PodClique as returned, and applies an existing one with Updated. hold is the previous revision if
+// the update in progress has not reached the replica, otherwise nil.
 func PodCliques(set *v1alpha1.PodCliqueSet, r *Revision, i int, live map[string]*v1alpha1.PodClique, hold *Hold) []*v1alpha1.PodClique {
 	template := &set.Spec.Template
 	var cliques []*v1alpha1.PodClique

@@ -45,8 +45,8 @@ type SetStatusFacts struct {
 	Problems []Problem
 }
 
-// describeUnbound returns why the minimum of a replica is not bound, and which PodGroup says so; "" if that has not said it. If all of
-// its pods name other schedulers than the default one, muster-scheduler ignores the PodGroup.
+// describeUnbound returns why the minimum of a replica is not bound, and which PodGroup says so; "" if that has not
+// said it. If all of its pods name other schedulers than the default one, muster-scheduler ignores the PodGroup.
 func describeUnbound(pcs *v1alpha1.PodCliqueSet, r *lifecycle.SetReplica, ours string) string {
 	var names []string
 	group := naming.PodGroupName(pcs.Name, r.Index)
@@ -124,8 +124,8 @@ func PodCliqueSetStatus(pcs *v1alpha1.PodCliqueSet, f SetStatusFacts, now metav1
 	return s
 }
 
-// NewPreemptions returns the clauses about preempted replicas that the condition Available of a set has in its status after, and did
-// not have before. An event about them is due when after has been written.
+// NewPreemptions returns the clauses about preempted replicas that the condition Available of a set has in its status
+// after, and did not have before. An event about them is due when after has been written.
 func NewPreemptions(before, after *v1alpha1.PodCliqueSetStatus, replicas []lifecycle.SetReplica) []string {
 	text := func(s *v1alpha1.PodCliqueSetStatus) string {
 		if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionAvailable); c != nil {
@@ -148,8 +148,8 @@ func PodCliqueSetStatusChange(before, after *v1alpha1.PodCliqueSetStatus) (lifec
 	return lifecycle.StatusChange{Urgent: !equality.Semantic.DeepEqual(withoutWaits(before), withoutWaits(after)), Settling: true}, true
 }
 
-// withoutWaits returns a copy of the status without what an update in progress waits for, why a replica is not available,
-// and which objects follow it.
+// withoutWaits returns a copy of the status without what an update in progress waits for, why a replica is not
+// available, and which objects follow it.
 func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 	s = s.DeepCopy()
 	if p := s.UpdateProgress; p != nil {
@@ -168,8 +168,8 @@ func withoutWaits(s *v1alpha1.PodCliqueSetStatus) *v1alpha1.PodCliqueSetStatus {
 	return s
 }
 
-// setAvailable returns the condition Available of a set with the status s. first is the first replica that is not available,
-// and troubled the first with trouble; nil: there is none.
+// setAvailable returns the condition Available of a set with the status s. first is the first replica that is not
+// available, and troubled the first with trouble; nil: there is none.
 func setAvailable(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, f SetStatusFacts, first, troubled *lifecycle.SetReplica) metav1.Condition {
 	available := conditionIf(v1alpha1.ConditionAvailable, s.AvailableReplicas >= s.Replicas, v1alpha1.ReasonAllReplicasAvailable, v1alpha1.ReasonReplicasUnavailable)
 	available.Message = fmt.Sprintf("%d of %s available", s.AvailableReplicas, message.CountAre(int(s.Replicas), "replica"))

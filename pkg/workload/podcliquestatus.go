@@ -90,8 +90,8 @@ func PodCliqueStatus(clique *v1alpha1.PodClique, f CliqueStatusFacts, now metav1
 	return s
 }
 
-// cliqueAvailable returns the condition Available of a PodClique whose minimum is needed. alive is the number of ready pods
-// that have been ready for minReady; in a Training workload, of pods that run or have succeeded.
+// cliqueAvailable returns the condition Available of a PodClique whose minimum is needed. alive is the number of ready
+// pods that have been ready for minReady; in a Training workload, of pods that run or have succeeded.
 func cliqueAvailable(f CliqueStatusFacts, ready, alive, needed int32, minReady time.Duration) metav1.Condition {
 	available := conditionIf(v1alpha1.ConditionAvailable, alive >= needed, v1alpha1.ReasonSufficientReadyPods, v1alpha1.ReasonInsufficientReadyPods)
 	available.Message = fmt.Sprintf("%s ready, %d needed", message.CountAre(int(ready), "pod"), needed)

@@ -30,8 +30,8 @@ func TestEndsWrittenAndReadAgain(t *testing.T) {
 	}
 }
 
-// TestWaitingForMinReadySeconds: the condition Available distinguishes pods that are not ready from those that have not been
-// ready for long enough.
+// TestWaitingForMinReadySeconds: the condition Available distinguishes pods that are not ready from those that have not
+// been ready for long enough.
 func TestWaitingForMinReadySeconds(t *testing.T) {
 	t.Parallel()
 	now := metav1.NewTime(time.Date(2026, 3, 1, 12, 5, 0, 0, time.UTC))
@@ -121,7 +121,8 @@ func TestPodCliqueStatusChange(t *testing.T) {
 	}
 }
 
-// TestOnlyAPodThatLacksIsBlamed: condition Available of a PodClique does not describe a pod that is not why it is False.
+// TestOnlyAPodThatLacksIsBlamed: condition Available of a PodClique does not describe a pod that is not why it is
+// False.
 func TestOnlyAPodThatLacksIsBlamed(t *testing.T) {
 	t.Parallel()
 	const crashes = "container main ended with exit code 1 (CrashLoopBackOff)"
@@ -161,8 +162,8 @@ func TestOnlyAPodThatLacksIsBlamed(t *testing.T) {
 	}
 }
 
-// TestWhyASetIsNotAvailable: the cause that a pod gives is in condition Available of its PodClique, of the scaling group,
-// and of the set.
+// TestWhyASetIsNotAvailable: the cause that a pod gives is in condition Available of its PodClique, of the scaling
+// group, and of the set.
 func TestWhyASetIsNotAvailable(t *testing.T) {
 	t.Parallel()
 	const image = "the image of container main cannot be pulled (ImagePullBackOff)"

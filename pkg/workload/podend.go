@@ -18,15 +18,15 @@ import (
 )
 
 // podSucceeded reports whether a pod of a PodClique ended with success. A program that exits with 0 because it was
-// terminated has not completed its work, and whose clock could tell which came first: so a pod that is being deleted has
-// succeeded only if that was recorded before. Source: docs/decisions, J10.
+// terminated has not completed its work, and whose clock could tell which came first: so a pod that is being deleted
+// has succeeded only if that was recorded before. Source: docs/decisions, J10.
 func podSucceeded(clique *v1alpha1.PodClique, pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded &&
 		(pod.DeletionTimestamp == nil || lifecycle.ParseIndices(clique.Status.SucceededIndices).Has(PodIndex(clique.Name, pod)))
 }
 
-// preemptionMark returns the condition with which a scheduler has recorded that it preempts the pod; nil: there is none. It is
-// recorded before the pod is deleted, and the preemption may be given up. Source: docs/decisions, J9.
+// preemptionMark returns the condition with which a scheduler has recorded that it preempts the pod; nil: there is
+// none. It is recorded before the pod is deleted, and the preemption may be given up. Source: docs/decisions, J9.
 func preemptionMark(pod *corev1.Pod) *corev1.PodCondition {
 	c := podCondition(pod, corev1.DisruptionTarget)
 	if c == nil || c.Status != corev1.ConditionTrue || c.Reason != corev1.PodReasonPreemptionByScheduler {
@@ -35,8 +35,8 @@ func preemptionMark(pod *corev1.Pod) *corev1.PodCondition {
 	return c
 }
 
-// isOrphaned reports whether the garbage collector of pods deletes the pod, because its node does not exist or is out of
-// service.
+// isOrphaned reports whether the garbage collector of pods deletes the pod, because its node does not exist or is out
+// of service.
 func isOrphaned(pod *corev1.Pod) bool {
 	c := podCondition(pod, corev1.DisruptionTarget)
 	return c != nil && c.Status == corev1.ConditionTrue && c.Reason == podReasonDeletionByPodGC
@@ -45,8 +45,8 @@ func isOrphaned(pod *corev1.Pod) bool {
 // podReasonDeletionByPodGC is the reason of the condition DisruptionTarget that kube-controller-manager writes then.
 const podReasonDeletionByPodGC = "DeletionByPodGC"
 
-// PreemptionOf returns what the gang of a PodGroup has lost to another one and is not made up for, according to the status of the
-// PodGroup. Zero: nothing.
+// PreemptionOf returns what the gang of a PodGroup has lost to another one and is not made up for, according to the
+// status of the PodGroup. Zero: nothing.
 func PreemptionOf(group *v2alpha2.PodGroup) lifecycle.Preemption {
 	c := meta.FindStatusCondition(group.Status.Conditions, v2alpha2.ConditionPreempted)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -57,8 +57,8 @@ func PreemptionOf(group *v2alpha2.PodGroup) lifecycle.Preemption {
 	return p
 }
 
-// UnboundCause returns why the minimum of the gang of a PodGroup is not bound, according to its status: the reason with the first clause
-// of its text. "": the status does not say so.
+// UnboundCause returns why the minimum of the gang of a PodGroup is not bound, according to its status: the reason with
+// the first clause of its text. "": the status does not say so.
 func UnboundCause(group *v2alpha2.PodGroup) string {
 	c := meta.FindStatusCondition(group.Status.Conditions, v2alpha2.ConditionSatisfied)
 	if c == nil || c.Status != metav1.ConditionFalse {

@@ -38,10 +38,10 @@ type Children struct {
 // tree. A scaling group with fewer replicas than an explicit minAvailable, which admission rejects, lists minAvailable
 // replicas, so that it waits rather than run below its minimum.
 //
-// The topology constraint of the set is that of the PodGroup, the one of a scaling group that of each of its replicas, and
-// the one of a clique that of its leaves. New nodes that require an unknown domain are left out. If the PodGroup itself is new,
-// the caller has to wait (TopologyWait). The PodGroup lists the levels of the binding; an existing one keeps its list while a domain is
-// unknown.
+// The topology constraint of the set is that of the PodGroup, the one of a scaling group that of each of its replicas,
+// and the one of a clique that of its leaves. New nodes that require an unknown domain are left out. If the PodGroup
+// itself is new, the caller has to wait (TopologyWait). The PodGroup lists the levels of the binding; an existing one
+// keeps its list while a domain is unknown.
 //
 // The minimum of a leaf is the enforced one (lifecycle.Minimum.Enforced): scaling in lowers it here immediately, and
 // it rises after the status of the PodClique. A PodClique that has succeeded is removed from the tree as long as
@@ -126,8 +126,8 @@ func (t *treeNodes) addReplica() {
 	}
 }
 
-// addLeaf adds a clique unless its minimum is 0 or it has to wait for its topology, and reports whether it did. parent "" is
-// the root.
+// addLeaf adds a clique unless its minimum is 0 or it has to wait for its topology, and reports whether it did. parent
+// "" is the root.
 func (t *treeNodes) addLeaf(name, parent string, minMember int32, tc *v1alpha1.TopologyConstraint) bool {
 	constraint, known := t.constraint(name, tc)
 	if minMember <= 0 || !known {
@@ -229,14 +229,14 @@ func (t *treeNodes) leafMinimum(name string, template *v1alpha1.PodCliqueTemplat
 	return trainingLeaf(live, m.Leaf(&listed))
 }
 
-// hasSucceeded reports whether a clique has succeeded. A PodClique of an earlier attempt, which may still be in the cache,
-// has not. c may be nil.
+// hasSucceeded reports whether a clique has succeeded. A PodClique of an earlier attempt, which may still be in the
+// cache, has not. c may be nil.
 func (t *treeNodes) hasSucceeded(c *v1alpha1.PodClique) bool {
 	return c != nil && c.DeletionTimestamp == nil && Attempt(c).Set >= t.attempt && CliqueFacts(c).Finished
 }
 
-// LeafOf returns the minMember of the leaf of a PodGroup that a PodClique's pods count towards, and whether the PodGroup
-// lists it. If pg is nil, no leaf is listed.
+// LeafOf returns the minMember of the leaf of a PodGroup that a PodClique's pods count towards, and whether the
+// PodGroup lists it. If pg is nil, no leaf is listed.
 func LeafOf(pg *v2alpha2.PodGroup, podClique string) (minMember int32, listed bool) {
 	if pg == nil {
 		return 0, false
@@ -249,8 +249,8 @@ func LeafOf(pg *v2alpha2.PodGroup, podClique string) (minMember int32, listed bo
 	return 0, false
 }
 
-// trainingLeaf returns the minMember of the leaf of a PodClique of a Training workload, given the minMember if no pod had
-// succeeded. The scheduler counts pods that have succeeded as long as their objects exist; minMember is reduced by
+// trainingLeaf returns the minMember of the leaf of a PodClique of a Training workload, given the minMember if no pod
+// had succeeded. The scheduler counts pods that have succeeded as long as their objects exist; minMember is reduced by
 // pods that can no longer be counted. A clique that has succeeded is listed only beside others that have, with a
 // minMember that does not exceed its existing pods. A clique that has not succeeded needs at least one pod, because a
 // pod of it may have to be replaced. Source: docs/decisions, G9.

@@ -18,9 +18,9 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// CliquePodsFacts returns the facts about the pods of a PodClique, in the given order. unreachable reports whether the node
-// with the given name does not respond; it is called for pods that are bound and have not ended. The times of their
-// states are those that the kubelets wrote: lifecycle.Sightings.Date replaces them.
+// CliquePodsFacts returns the facts about the pods of a PodClique, in the given order. unreachable reports whether the
+// node with the given name does not respond; it is called for pods that are bound and have not ended. The times of
+// their states are those that the kubelets wrote: lifecycle.Sightings.Date replaces them.
 func CliquePodsFacts(clique *v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []lifecycle.Pod {
 	facts := make([]lifecycle.Pod, 0, len(pods))
 	for _, p := range pods {
@@ -104,8 +104,8 @@ func toleratesUnreachable(pod *corev1.Pod) *time.Duration {
 	return least
 }
 
-// isOutdated reports whether a pod was created from another template than that of its PodClique. A pod whose template is
-// unknown was not: no ready pod is replaced because a user has removed its label.
+// isOutdated reports whether a pod was created from another template than that of its PodClique. A pod whose template
+// is unknown was not: no ready pod is replaced because a user has removed its label.
 func isOutdated(clique *v1alpha1.PodClique, pod *corev1.Pod) bool {
 	hash := PodTemplateHash(clique, pod)
 	return hash != "" && hash != clique.Labels[v1alpha1.LabelPodTemplateHash]
@@ -165,9 +165,9 @@ func SilentSince(node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// AnswersSince returns since when a node has responded without interruption; zero: it does not, or it was created less than
-// newNode before, so that no pod was on it when it did not. A time that the clock of a kubelet wrote far ahead of now is not
-// believed: its pods would count as unknown until then.
+// AnswersSince returns since when a node has responded without interruption; zero: it does not, or it was created less
+// than newNode before, so that no pod was on it when it did not. A time that the clock of a kubelet wrote far ahead of
+// now is not believed: its pods would count as unknown until then.
 func AnswersSince(node *corev1.Node, now time.Time) time.Time {
 	for i := range node.Status.Conditions {
 		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue &&

@@ -69,8 +69,8 @@ func isOld(templates lifecycle.Templates, c *v1alpha1.PodClique) bool {
 	return templates.IsOld(c.Labels[v1alpha1.LabelTemplateName], c.Labels[v1alpha1.LabelPodTemplateHash])
 }
 
-// notYetAvailable returns the number of ready pods of a PodClique that have not been ready for minReadySeconds, according
-// to its status.
+// notYetAvailable returns the number of ready pods of a PodClique that have not been ready for minReadySeconds,
+// according to its status.
 func notYetAvailable(c *v1alpha1.PodClique) int32 {
 	if c.Spec.MinReadySeconds <= 0 {
 		return 0 // earlier versions did not count available pods
@@ -140,10 +140,11 @@ func GroupReplicasFacts(group *v1alpha1.PodCliqueScalingGroup, templates lifecyc
 	return replicas
 }
 
-// SetReplicasFacts returns replicas 0 to spec.replicas-1 of a PodCliqueSet. revision is the number of its current revision,
-// whose hash is in its status, and templates are those of that revision; nil: no template is old. cliques are the
-// PodCliques and groups the scaling groups of the set, in any order. Of members of scaling groups only their trouble is
-// reported, and whether one is old; objects without a replica, or of a replica that is no longer desired, are ignored.
+// SetReplicasFacts returns replicas 0 to spec.replicas-1 of a PodCliqueSet. revision is the number of its current
+// revision, whose hash is in its status, and templates are those of that revision; nil: no template is old. cliques are
+// the PodCliques and groups the scaling groups of the set, in any order. Of members of scaling groups only their
+// trouble is reported, and whether one is old; objects without a replica, or of a replica that is no longer desired,
+// are ignored.
 func SetReplicasFacts(set *v1alpha1.PodCliqueSet, revision int64, templates lifecycle.Templates, cliques []*v1alpha1.PodClique, groups []*v1alpha1.PodCliqueScalingGroup) []lifecycle.SetReplica {
 	replicas := make([]lifecycle.SetReplica, max(set.Spec.Replicas, 0))
 	of := func(labels map[string]string) *lifecycle.SetReplica {

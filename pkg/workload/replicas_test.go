@@ -310,8 +310,8 @@ func TestStartOrderOfATemplate(t *testing.T) {
 	}
 }
 
-// TestIndicesOfManyReplicasAreReadOnce: a Training workload may have thousands of replicas, of which every other one has
-// succeeded.
+// TestIndicesOfManyReplicasAreReadOnce: a Training workload may have thousands of replicas, of which every other one
+// has succeeded.
 func TestIndicesOfManyReplicasAreReadOnce(t *testing.T) {
 	const n = 1000
 	set := &v1alpha1.PodCliqueSet{Spec: v1alpha1.PodCliqueSetSpec{Replicas: n, WorkloadType: v1alpha1.WorkloadTypeTraining}}

@@ -213,8 +213,8 @@ func NewRevision(set *v1alpha1.PodCliqueSet, schedulerName string, stored []*Rev
 	return r
 }
 
-// adoptHashes takes over the hashes of PodCliques that follow the template of the set, with defaults, except hashes known to
-// belong to other templates. The most frequent hash becomes that of the clique, or the alphabetically first of
+// adoptHashes takes over the hashes of PodCliques that follow the template of the set, with defaults, except hashes
+// known to belong to other templates. The most frequent hash becomes that of the clique, or the alphabetically first of
 // several.
 func (c *RevisionClique) adoptHashes(set *v1alpha1.PodCliqueSet, live []*v1alpha1.PodClique, others map[string]bool) {
 	count := map[string]int{}
@@ -309,7 +309,8 @@ type Hold struct {
 	TellsScaledOut bool
 }
 
-// keeps reports whether an existing object that the update has not reached keeps its revision. h is nil if the update has reached it.
+// keeps reports whether an existing object that the update has not reached keeps its revision. h is nil if the update
+// has reached it.
 func (h *Hold) keeps(live metav1.Object) bool {
 	return h != nil && !(h.TellsScaledOut && isScaledOut(live))
 }
@@ -322,8 +323,8 @@ func NewHold(set *v1alpha1.PodCliqueSet, previous *Revision, schedulerName strin
 	return &Hold{Revision: previous, Set: withDefaults(previous.Template(set), schedulerName)}
 }
 
-// IsPassed reports whether a replica of a scaling group with these PodCliques is of revision r, and not of the previous one: it was
-// created from r. What is lost of it comes back from r, too.
+// IsPassed reports whether a replica of a scaling group with these PodCliques is of revision r, and not of the previous
+// one: it was created from r. What is lost of it comes back from r, too.
 func (h *Hold) IsPassed(r *Revision, replica []*v1alpha1.PodClique) bool {
 	differs := false
 	for _, c := range replica {
@@ -335,9 +336,9 @@ func (h *Hold) IsPassed(r *Revision, replica []*v1alpha1.PodClique) bool {
 	return differs
 }
 
-// sourceOf returns the set, the revision and the template of which a PodClique of the clique t is made, given those of the
-// current revision: the previous ones for a missing PodClique. live is the existing one, nil if there is none; isKept: it keeps
-// its pod template. h may be nil.
+// sourceOf returns the set, the revision and the template of which a PodClique of the clique t is made, given those of
+// the current revision: the previous ones for a missing PodClique. live is the existing one, nil if there is none;
+// isKept: it keeps its pod template. h may be nil.
 func (h *Hold) sourceOf(set *v1alpha1.PodCliqueSet, r *Revision, t *v1alpha1.PodCliqueTemplateSpec, live *v1alpha1.PodClique, isKept bool) (*v1alpha1.PodCliqueSet, *Revision, *v1alpha1.PodCliqueTemplateSpec) {
 	switch {
 	case isKept:
@@ -393,8 +394,8 @@ func (r *Revision) PodClique(set *v1alpha1.PodCliqueSet, clique *v1alpha1.PodCli
 	return then
 }
 
-// annotate sets in the annotations of a PodClique or scaling group the revision that it must follow, the update strategy,
-// and whether its turn has come.
+// annotate sets in the annotations of a PodClique or scaling group the revision that it must follow, the update
+// strategy, and whether its turn has come.
 func (r *Revision) annotate(set *v1alpha1.PodCliqueSet, annotations map[string]string, turn bool) {
 	annotations[v1alpha1.AnnotationGenerationHash], annotations[v1alpha1.AnnotationRevision] = r.Hash, text64(r.Number)
 	switch {
@@ -405,8 +406,8 @@ func (r *Revision) annotate(set *v1alpha1.PodCliqueSet, annotations map[string]s
 	}
 }
 
-// hasTurn reports whether an existing object of replica i of the set (nil if there is none) may be updated: because
-// the replica is being updated and not all of the object follows the revision yet, or because it had its turn earlier in
+// hasTurn reports whether an existing object of replica i of the set (nil if there is none) may be updated: because the
+// replica is being updated and not all of the object follows the revision yet, or because it had its turn earlier in
 // the same update. In the latter case usually no pod is left to be replaced.
 func (r *Revision) hasTurn(set *v1alpha1.PodCliqueSet, i int, live metav1.Object) bool {
 	exists := !reflect.ValueOf(live).IsNil()
@@ -416,8 +417,8 @@ func (r *Revision) hasTurn(set *v1alpha1.PodCliqueSet, i int, live metav1.Object
 	return exists && live.GetAnnotations()[v1alpha1.AnnotationUpdateTurn] == text64(r.Number)
 }
 
-// holdsScaledOut reports whether what is scaled out of a PodClique in replica i of the set has the previous template, though the
-// PodClique was told the revision before its turn.
+// holdsScaledOut reports whether what is scaled out of a PodClique in replica i of the set has the previous template,
+// though the PodClique was told the revision before its turn.
 func (r *Revision) holdsScaledOut(set *v1alpha1.PodCliqueSet, i int, live *v1alpha1.PodClique) bool {
 	return live != nil && SetProgress(set).Open() && keepsScaledOut(set, i) && GenerationHash(live) == r.Hash &&
 		!r.hasTurn(set, i, live) && !FollowsRevision(live, r.Hash, r.Number)
@@ -425,8 +426,8 @@ func (r *Revision) holdsScaledOut(set *v1alpha1.PodCliqueSet, i int, live *v1alp
 
 func text64(n int64) string { return strconv.FormatInt(n, 10) }
 
-// Created reports whether a PodClique or pod of the set was created from the template that its clique has in the revision. It
-// is assumed of one that does not say so.
+// Created reports whether a PodClique or pod of the set was created from the template that its clique has in the
+// revision. It is assumed of one that does not say so.
 func (r *Revision) Created(object metav1.Object) bool {
 	hash, c := object.GetLabels()[v1alpha1.LabelPodTemplateHash], r.clique(object.GetLabels()[v1alpha1.LabelTemplateName])
 	return hash == "" || c == nil || hash == c.Hash || slices.Contains(c.Adopted, hash)

@@ -102,8 +102,8 @@ func ScalingGroupStatus(group *v1alpha1.PodCliqueScalingGroup, f GroupStatusFact
 	return s
 }
 
-// TemplateHashes returns the hash of the template of each clique of a scaling group, in the order of the names, given its
-// PodCliques that are not being deleted. Of PodCliques that differ the one of the lowest replica counts.
+// TemplateHashes returns the hash of the template of each clique of a scaling group, in the order of the names, given
+// its PodCliques that are not being deleted. Of PodCliques that differ the one of the lowest replica counts.
 func TemplateHashes(members []*v1alpha1.PodClique) []v1alpha1.PodTemplateHash {
 	var hashes []v1alpha1.PodTemplateHash
 	for _, c := range slices.SortedFunc(slices.Values(members), func(a, b *v1alpha1.PodClique) int {
@@ -118,8 +118,8 @@ func TemplateHashes(members []*v1alpha1.PodClique) []v1alpha1.PodTemplateHash {
 	return hashes
 }
 
-// statusOfAttempt returns a copy of the status of a scaling group, without what it records about an earlier attempt of the
-// set's replica.
+// statusOfAttempt returns a copy of the status of a scaling group, without what it records about an earlier attempt of
+// the set's replica.
 func statusOfAttempt(group *v1alpha1.PodCliqueScalingGroup) v1alpha1.PodCliqueScalingGroupStatus {
 	s := *group.Status.DeepCopy()
 	if attempt := GroupAttempt(group, 0).Set; attempt != s.PodCliqueSetAttempt {

@@ -19,7 +19,8 @@ type SetOutline struct {
 	// Available is the status of the condition Available, Message its message.
 	Available bool
 	Message   string
-	// WasAvailable: the set was available once. Degraded: EventDegraded was emitted, and the set has not recovered since.
+	// WasAvailable: the set was available once. Degraded: EventDegraded was emitted, and the set has not recovered
+	// since.
 	WasAvailable, Degraded bool
 }
 
@@ -43,8 +44,8 @@ type SetEvent struct {
 	Reason, Note string
 }
 
-// eventDelay is the delay between a change of availability and its event: a set may go through several states in a short
-// time. A loss has no event if the set is available again within this time.
+// eventDelay is the delay between a change of availability and its event: a set may go through several states in a
+// short time. A loss has no event if the set is available again within this time.
 const eventDelay = 2 * time.Second
 
 // SetStory is what was reported of a set by its events about availability, and what is to be reported. NewSetStory
@@ -60,8 +61,8 @@ type SetStory struct {
 	due, lostAt time.Time
 }
 
-// NewSetStory returns the story of a set that a process observes for the first time. An event whose process ended before
-// it recorded the event in the status is emitted again.
+// NewSetStory returns the story of a set that a process observes for the first time. An event whose process ended
+// before it recorded the event in the status is emitted again.
 func NewSetStory(set *v1alpha1.PodCliqueSet) SetStory {
 	now, s := OutlineOf(set), SetStory{recorded: set.Status.Reported}
 	if s.recorded == nil {
@@ -108,16 +109,17 @@ func (o SetOutline) record() *v1alpha1.ReportedAvailability {
 	return r
 }
 
-// IsReplacing reports whether an update of the set replaces pods. One that is paused between two replicas or has reached
-// its partition stays open, possibly for weeks, and does not.
+// IsReplacing reports whether an update of the set replaces pods. One that is paused between two replicas or has
+// reached its partition stays open, possibly for weeks, and does not.
 func IsReplacing(set *v1alpha1.PodCliqueSet) bool {
 	p := SetProgress(set)
 	return p.Open() && (set.Status.UpdateProgress.CurrentlyUpdating != nil ||
 		meta.IsStatusConditionTrue(set.Status.Conditions, v1alpha1.ConditionProgressing))
 }
 
-// Suspend delays the events while an update replaces pods, which has events of its own: pods that it deletes are reported
-// only if they are not replaced in time. That the set was available before the update is remembered, but no longer told.
+// Suspend delays the events while an update replaces pods, which has events of its own: pods that it deletes are
+// reported only if they are not replaced in time. That the set was available before the update is remembered, but no
+// longer told.
 func (s *SetStory) Suspend() {
 	s.due, s.lostAt = time.Time{}, time.Time{}
 	if s.available != nil {
@@ -158,8 +160,8 @@ func (s *SetStory) Observe(now SetOutline, training bool, at time.Time) ([]SetEv
 	return events, 0
 }
 
-// events returns the events since the reported outline. That a degraded set was available for less than eventDelay is not
-// reported: it would be reported as degraded again.
+// events returns the events since the reported outline. That a degraded set was available for less than eventDelay is
+// not reported: it would be reported as degraded again.
 func (s *SetStory) events(now SetOutline, training bool) ([]SetEvent, SetOutline) {
 	if s.available == nil || now.Available || now.Replicas == 0 || s.reported.Degraded {
 		return SetEvents(s.reported, now, training)

@@ -118,8 +118,9 @@ func (r *reporter) restart() {
 	}
 }
 
-// TestStoryAfterARestart: a process that starts when nothing is due, and no update is in progress, emits the same events
-// as one that goes on. One that starts at any time emits Recovered, not Available, after Degraded, and Degraded once.
+// TestStoryAfterARestart: a process that starts when nothing is due, and no update is in progress, emits the same
+// events as one that goes on. One that starts at any time emits Recovered, not Available, after Degraded, and Degraded
+// once.
 func TestStoryAfterARestart(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4000) {

@@ -103,10 +103,10 @@ func effectiveUser(pod *corev1.Pod, container *corev1.Container) *int64 {
 	return nil
 }
 
-// tokenIsReadable reports whether the container's user may read its token. The kubelet writes the file as root, with the
-// volume's defaultMode, 0644 if it is unset. It makes it 0600 and gives it to the pod's user if all containers run as
-// that one, or makes it readable to the pod's fsGroup, which all its containers are in, if there is one. Source: collectData
-// in pkg/volume/projected/projected.go and FsUserFrom in pkg/volume/util/util.go of Kubernetes.
+// tokenIsReadable reports whether the container's user may read its token. The kubelet writes the file as root, with
+// the volume's defaultMode, 0644 if it is unset. It makes it 0600 and gives it to the pod's user if all containers run
+// as that one, or makes it readable to the pod's fsGroup, which all its containers are in, if there is one. Source:
+// collectData in pkg/volume/projected/projected.go and FsUserFrom in pkg/volume/util/util.go of Kubernetes.
 func tokenIsReadable(pod *corev1.Pod, container *corev1.Container) bool {
 	if s := pod.Spec.SecurityContext; s != nil && s.FSGroup != nil {
 		return true

@@ -15,9 +15,9 @@ import (
 )
 
 // The functions below return the object's own status with current values; fields they do not manage are kept. Equal
-// facts give an equal status at any time, except that pods become available after minReadySeconds: otherwise now is used
-// only as the transition time of a condition whose status changes, and as the time of a new error. The caller compares
-// with equality.Semantic and writes only differences.
+// facts give an equal status at any time, except that pods become available after minReadySeconds: otherwise now is
+// used only as the transition time of a condition whose status changes, and as the time of a new error. The caller
+// compares with equality.Semantic and writes only differences.
 
 // Problem is a reason why the desired state of an object cannot be reached.
 type Problem struct {

@@ -34,8 +34,8 @@ func storeTemplateKeys(ours, labels, annotations map[string]string) {
 	ours[naming.AnnotationTemplateKeys] = string(text)
 }
 
-// storedTemplateKeys returns the keys that storeTemplateKeys has stored on an object, none if there are none, or they cannot be
-// read.
+// storedTemplateKeys returns the keys that storeTemplateKeys has stored on an object, none if there are none, or they
+// cannot be read.
 func storedTemplateKeys(live metav1.Object) templateKeys {
 	var given templateKeys
 	if err := json.Unmarshal([]byte(live.GetAnnotations()[naming.AnnotationTemplateKeys]), &given); err != nil {

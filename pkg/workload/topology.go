@@ -17,15 +17,16 @@ import (
 	"github.com/muster-project/muster/pkg/topology"
 )
 
-// Topology is what the topology constraints of a set refer to. The zero value is a ClusterTopologyBinding that does not exist.
+// Topology is what the topology constraints of a set refer to. The zero value is a ClusterTopologyBinding that does not
+// exist.
 type Topology struct {
 	// Binding is the ClusterTopologyBinding; nil: it does not exist.
 	Binding *v1alpha1.ClusterTopologyBinding
-	// Name is the name of the Topology that PodGroups refer to; "": the one that the binding refers to does not exist, or does not
-	// have the levels of the binding. The binding is enough to define the domains.
+	// Name is the name of the Topology that PodGroups refer to; "": the one that the binding refers to does not exist,
+	// or does not have the levels of the binding. The binding is enough to define the domains.
 	Name string
-	// Unused is the name of a Topology that the binding refers to, or that has its name, and that does not have its levels; "": there
-	// is none.
+	// Unused is the name of a Topology that the binding refers to, or that has its name, and that does not have its
+	// levels; "": there is none.
 	Unused string
 }
 
@@ -39,8 +40,8 @@ func TopologyReference(binding *v1alpha1.ClusterTopologyBinding, scheduler strin
 	return binding.Name
 }
 
-// NewTopology returns the Topology of a binding, given the node labels of the Topology that TopologyReference names; nil: it
-// does not exist. A Topology without the levels of the binding in the same order is not referred to.
+// NewTopology returns the Topology of a binding, given the node labels of the Topology that TopologyReference names;
+// nil: it does not exist. A Topology without the levels of the binding in the same order is not referred to.
 func NewTopology(binding *v1alpha1.ClusterTopologyBinding, reference string, nodeLabels []string) Topology {
 	switch {
 	case topology.Levels(nodeLabels).ContainsInOrder(binding.Spec.Keys()):
@@ -69,10 +70,10 @@ func (t Topology) nodeLabel(domain string) (key string, known bool) {
 	return "", false
 }
 
-// constraint returns the constraint of a node of a PodGroup, nil for none. tc is the constraint in the template, nil for
-// none. If the PodGroup lists the node already, existing is its constraint, which it keeps when a domain is not known any
-// more; a Topology that does not exist any more is kept as well. Not known: a new node requires a domain that is not known,
-// and must wait. Source: docs/decisions, W11.
+// constraint returns the constraint of a node of a PodGroup, nil for none. tc is the constraint in the template, nil
+// for none. If the PodGroup lists the node already, existing is its constraint, which it keeps when a domain is not
+// known any more; a Topology that does not exist any more is kept as well. Not known: a new node requires a domain that
+// is not known, and must wait. Source: docs/decisions, W11.
 func (t Topology) constraint(tc *v1alpha1.TopologyConstraint, listed bool, existing *v2alpha2.TopologyConstraint) (c *v2alpha2.TopologyConstraint, known bool) {
 	if tc == nil {
 		return nil, true
@@ -94,8 +95,8 @@ func (t Topology) constraint(tc *v1alpha1.TopologyConstraint, listed bool, exist
 	return c, true
 }
 
-// unknownDomains returns the domains of the constraints of a template that are no levels of the binding, sorted; required:
-// only the required ones.
+// unknownDomains returns the domains of the constraints of a template that are no levels of the binding, sorted;
+// required: only the required ones.
 func (t Topology) unknownDomains(template *v1alpha1.PodCliqueSetTemplateSpec, required bool) []string {
 	var unknown []string
 	add := func(domain string) {

@@ -27,7 +27,8 @@ func fabric(domains ...string) *v1alpha1.ClusterTopologyBinding {
 	return binding
 }
 
-// packed is the set of podCliqueSet with constraints at the set, at prefill, and at the cliques worker and prefill-worker.
+// packed is the set of podCliqueSet with constraints at the set, at prefill, and at the cliques worker and
+// prefill-worker.
 func packed(set *v1alpha1.PodCliqueSet) {
 	pack := func(required, preferred string) *v1alpha1.TopologyConstraint {
 		return &v1alpha1.TopologyConstraint{Pack: &v1alpha1.TopologyPackConstraint{Required: required, Preferred: preferred}}
@@ -106,7 +107,8 @@ llm-0-prefill-1-prefill-worker: TOPOLOGY host/`
 	}
 }
 
-// TestUpdatedTopologyOfAPodGroup: an existing PodGroup gets the constraints of all its nodes, that of the root included.
+// TestUpdatedTopologyOfAPodGroup: an existing PodGroup gets the constraints of all its nodes, that of the root
+// included.
 func TestUpdatedTopologyOfAPodGroup(t *testing.T) {
 	t.Parallel()
 	all := Topology{Binding: fabric("block", "rack", "host"), Name: "fabric"}
@@ -125,7 +127,8 @@ func TestUpdatedTopologyOfAPodGroup(t *testing.T) {
 	}
 }
 
-// A replica of a scaling group that is added while its required level is unknown is not listed: it would be placed anywhere.
+// A replica of a scaling group that is added while its required level is unknown is not listed: it would be placed
+// anywhere.
 func TestNewNodesWaitForTheirTopology(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(packed)
@@ -141,9 +144,10 @@ func TestNewNodesWaitForTheirTopology(t *testing.T) {
 	}
 }
 
-// TestDomainsOfABinding: a ClusterTopologyBinding is enough to define the domains of a required level by the labels of all levels
-// above it, as the Topology with its levels does that is created later. An existing PodGroup keeps its domains while one of them
-// is no level of the binding, or the binding is gone, and follows other changes of its levels.
+// TestDomainsOfABinding: a ClusterTopologyBinding is enough to define the domains of a required level by the labels of
+// all levels above it, as the Topology with its levels does that is created later. An existing PodGroup keeps its
+// domains while one of them is no level of the binding, or the binding is gone, and follows other changes of its
+// levels.
 func TestDomainsOfABinding(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet(packed)

@@ -30,8 +30,8 @@ func FailedReason(set *v1alpha1.PodCliqueSet) string {
 	return ""
 }
 
-// FrozenReplicas returns a function that reports whether no more objects are created in a replica of a set, because it has
-// succeeded or the workload has failed.
+// FrozenReplicas returns a function that reports whether no more objects are created in a replica of a set, because it
+// has succeeded or the workload has failed.
 func FrozenReplicas(set *v1alpha1.PodCliqueSet) func(i int) bool {
 	failed, succeeded := set.Spec.IsTraining() && FailedReason(set) != "", succeededReplicas(set)
 	return func(i int) bool { return failed || succeeded.Has(i) }
@@ -72,8 +72,8 @@ func groupTemplate(set *v1alpha1.PodCliqueSet, c *v1alpha1.PodClique) string {
 	return ""
 }
 
-// TrainingPodsFacts returns the facts about the pods of a PodClique of a Training workload. pods are its own, others are
-// labelled with its name; see CliquePodsFacts.
+// TrainingPodsFacts returns the facts about the pods of a PodClique of a Training workload. pods are its own, others
+// are labelled with its name; see CliquePodsFacts.
 func TrainingPodsFacts(clique *v1alpha1.PodClique, pods, others []lifecycle.Pod) lifecycle.TrainingPods {
 	s := &clique.Status
 	t := lifecycle.TrainingPods{
@@ -158,8 +158,8 @@ func TrainingReplicaFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, co
 	return r
 }
 
-// TrainingFacts returns the facts about a Training workload; set must have its defaults. replicas are the desired ones, and
-// pods all pods that belong to the set (Ownership); unreachable reports whether a node does not respond.
+// TrainingFacts returns the facts about a Training workload; set must have its defaults. replicas are the desired ones,
+// and pods all pods that belong to the set (Ownership); unreachable reports whether a node does not respond.
 func TrainingFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.TrainingReplica, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Training {
 	s := &set.Status
 	t := lifecycle.Training{
@@ -225,8 +225,8 @@ func givenUpProblem(d *lifecycle.TrainingDecision) (p Problem, ok bool) {
 }
 
 // setOutcome records the decision on a Training workload in the status of a PodCliqueSet. raised are the attempts that
-// are raised in the same write; those of restarts after failures are counted, those after preemptions and losses of nodes are not. Source:
-// docs/decisions, J4 to J7, J9.
+// are raised in the same write; those of restarts after failures are counted, those after preemptions and losses of
+// nodes are not. Source: docs/decisions, J4 to J7, J9.
 func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *lifecycle.TrainingOutcome, raised map[int]lifecycle.Raised, now metav1.Time) {
 	s.Phase = v1alpha1.PodCliqueSetPhase(o.Phase)
 	s.StartTime, s.RuntimeDeadline, s.CompletionTime = optionalTime(o.StartTime), optionalTime(o.Deadline), optionalTime(o.FinishedAt)
@@ -244,8 +244,8 @@ func setOutcome(pcs *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, o *l
 	}
 }
 
-// withOutcome returns the replicas of a set, with those as succeeded that the same write records as succeeded, and with what
-// their restarts wait for.
+// withOutcome returns the replicas of a set, with those as succeeded that the same write records as succeeded, and with
+// what their restarts wait for.
 func withOutcome(replicas []lifecycle.SetReplica, o *lifecycle.TrainingOutcome) []lifecycle.SetReplica {
 	if o == nil {
 		return replicas

@@ -113,7 +113,8 @@ func TestTraining(t *testing.T) {
 	}
 }
 
-// trainingSet is a Training workload: a launcher, and a scaling group of 3 replicas of 4 workers, 2 of which are needed.
+// trainingSet is a Training workload: a launcher, and a scaling group of 3 replicas of 4 workers, 2 of which are
+// needed.
 func trainingSet() *v1alpha1.PodCliqueSet {
 	return makePodCliqueSet("job", 1).Clique("launcher", 1).Clique("worker", 4, wrappers.MinAvailable(2)).
 		ScalingGroup("ring", 3, 2, "worker").Training().Obj()
@@ -247,7 +248,8 @@ func TestPodCliquesOfTraining(t *testing.T) {
 	}
 }
 
-// TestSetStatusOfTraining: a restart after a failure, and no other replacement, is counted in the write that raises the attempt.
+// TestSetStatusOfTraining: a restart after a failure, and no other replacement, is counted in the write that raises the
+// attempt.
 func TestSetStatusOfTraining(t *testing.T) {
 	t.Parallel()
 	at := metav1.NewTime(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))

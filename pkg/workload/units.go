@@ -14,9 +14,9 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// IsUnitComplete reports whether the PodCliques with these names exist, were created for this attempt of their unit and are
-// not being deleted, and no others exist: no decision is needed for such a unit. An attempt of a set replica has Group
-// 0.
+// IsUnitComplete reports whether the PodCliques with these names exist, were created for this attempt of their unit and
+// are not being deleted, and no others exist: no decision is needed for such a unit. An attempt of a set replica has
+// Group 0.
 func IsUnitComplete(attempt lifecycle.Attempt, names []string, cliques []*v1alpha1.PodClique) bool {
 	if len(names) != len(cliques) {
 		return false
@@ -34,12 +34,12 @@ func IsUnitComplete(attempt lifecycle.Attempt, names []string, cliques []*v1alph
 	return true
 }
 
-// unitFacts returns the facts about a unit of a set. wanted are the names of its PodCliques, cliques the existing ones, in
-// any order, and pods all pods of the set replica, including those of deleted PodCliques. Objects of other owners, and
-// pods without an owner, are left out: they are not replaced, and only block single names and indices. What a deleted
-// set of the same name has left has the attempt lifecycle.OfFormerSet. A pod has the attempt of its PodClique as long
-// as that exists, whatever its own annotation says; all are the PodCliques of the set replica. unreachable reports
-// whether a node is unreachable; it is called for terminating pods.
+// unitFacts returns the facts about a unit of a set. wanted are the names of its PodCliques, cliques the existing ones,
+// in any order, and pods all pods of the set replica, including those of deleted PodCliques. Objects of other owners,
+// and pods without an owner, are left out: they are not replaced, and only block single names and indices. What a
+// deleted set of the same name has left has the attempt lifecycle.OfFormerSet. A pod has the attempt of its PodClique
+// as long as that exists, whatever its own annotation says; all are the PodCliques of the set replica. unreachable
+// reports whether a node is unreachable; it is called for terminating pods.
 func unitFacts(own Ownership, attempt lifecycle.Attempt, wanted []string, cliques, all []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
 	u := lifecycle.Unit{Attempt: attempt, Wanted: wanted}
 	foreign, attempts := map[types.UID]bool{}, make(map[types.UID]lifecycle.Attempt, len(all))
@@ -127,10 +127,10 @@ func MemberNames(group *v1alpha1.PodCliqueScalingGroup, set *v1alpha1.PodCliqueS
 	return names
 }
 
-// SetUnitFacts returns the facts about replica i of a set: its standalone PodCliques and the members of its scaling groups.
-// podGroup is its PodGroup, nil if there is none; see unitFacts for the other parameters. groups are the scaling groups of
-// the set, in any order. They must not be older than cliques and pods: a group records that it replaces a replica
-// before it deletes its PodCliques.
+// SetUnitFacts returns the facts about replica i of a set: its standalone PodCliques and the members of its scaling
+// groups. podGroup is its PodGroup, nil if there is none; see unitFacts for the other parameters. groups are the
+// scaling groups of the set, in any order. They must not be older than cliques and pods: a group records that it
+// replaces a replica before it deletes its PodCliques.
 func SetUnitFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []*v1alpha1.PodClique, pods []*corev1.Pod, groups []*v1alpha1.PodCliqueScalingGroup, podGroup *v2alpha2.PodGroup, unreachable func(node string) bool) lifecycle.Unit {
 	u := unitFacts(OwnershipOf(set, groups, cliques), SetAttempt(set, i), wanted, cliques, cliques, pods, unreachable)
 	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Believed(u.Attempt.Set).Set >= u.Attempt.Set &&
@@ -181,8 +181,8 @@ func isGroupReplicaReplacing(group *v1alpha1.PodCliqueScalingGroup, j int) bool 
 	return a != nil && a.AvailableAt == nil && a.Attempt == GroupAttempt(group, j).Group
 }
 
-// GroupUnitFacts returns the facts about replica j of a scaling group. own is the ownership of all PodCliques of the set
-// replica, cliques are those of the group's replica; see unitFacts for the other parameters.
+// GroupUnitFacts returns the facts about replica j of a scaling group. own is the ownership of all PodCliques of the
+// set replica, cliques are those of the group's replica; see unitFacts for the other parameters.
 func GroupUnitFacts(own Ownership, group *v1alpha1.PodCliqueScalingGroup, j int, wanted []string, cliques, all []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) lifecycle.Unit {
 	u := unitFacts(own, GroupAttempt(group, j), wanted, cliques, all, pods, unreachable)
 	u.OfGroup = true

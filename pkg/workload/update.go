@@ -18,8 +18,8 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
-// RevisionNumber returns the number of the PodCliqueSet's revision that a PodClique or PodCliqueScalingGroup must follow,
-// from the annotation that the controller of its owner sets; 0: not set.
+// RevisionNumber returns the number of the PodCliqueSet's revision that a PodClique or PodCliqueScalingGroup must
+// follow, from the annotation that the controller of its owner sets; 0: not set.
 func RevisionNumber(object metav1.Object) int64 {
 	n, err := strconv.ParseInt(object.GetAnnotations()[v1alpha1.AnnotationRevision], 10, 64)
 	if err != nil || n < 0 {
@@ -33,8 +33,8 @@ func GenerationHash(object metav1.Object) string {
 	return object.GetAnnotations()[v1alpha1.AnnotationGenerationHash]
 }
 
-// FollowsRevision reports whether every pod of a PodClique or PodCliqueScalingGroup follows the revision with this hash and
-// number, according to a status that is not older than its metadata.
+// FollowsRevision reports whether every pod of a PodClique or PodCliqueScalingGroup follows the revision with this hash
+// and number, according to a status that is not older than its metadata.
 func FollowsRevision(object metav1.Object, hash string, number int64) bool {
 	if RevisionNumber(object) != number || GenerationHash(object) != hash {
 		return false
@@ -156,8 +156,9 @@ func SetUpdateFacts(set *v1alpha1.PodCliqueSet, replicas []lifecycle.SetReplica,
 	return u
 }
 
-// CliqueUpdateFacts returns the facts that decide how an update of a PodClique continues, without StalledAfter. pods are
-// its pods, minAvailable is its effective minimum, d are the pods that this pass creates, and deletes for other reasons.
+// CliqueUpdateFacts returns the facts that decide how an update of a PodClique continues, without StalledAfter. pods
+// are its pods, minAvailable is its effective minimum, d are the pods that this pass creates, and deletes for other
+// reasons.
 func CliqueUpdateFacts(clique *v1alpha1.PodClique, pods []lifecycle.Pod, minAvailable int32, d lifecycle.PodDecision) lifecycle.CliqueUpdate {
 	u := lifecycle.CliqueUpdate{
 		Update: updateFacts(clique, CliqueProgress(clique), clique.Status.CurrentPodCliqueSetGenerationHash, clique.Spec.Replicas, minAvailable),
@@ -189,8 +190,9 @@ func updateFacts(object metav1.Object, p *lifecycle.Progress, followed *string, 
 	return u
 }
 
-// GroupUpdateFacts returns the facts that decide how an update of a scaling group continues, without StalledAfter, and the
-// replicas whose missing PodCliques are created from the previous revision. replicas are the desired ones that exist.
+// GroupUpdateFacts returns the facts that decide how an update of a scaling group continues, without StalledAfter, and
+// the replicas whose missing PodCliques are created from the previous revision. replicas are the desired ones that
+// exist.
 func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScalingGroup, replicas []lifecycle.GroupReplica) (u lifecycle.GroupUpdate, holds map[int]bool) {
 	u = lifecycle.GroupUpdate{
 		Update: updateFacts(group, GroupProgress(group), group.Status.CurrentPodCliqueSetGenerationHash, max(group.Spec.Replicas, 0),
@@ -217,7 +219,8 @@ func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 	return u, holds
 }
 
-// ScaledOutReplicas returns the desired replicas of a scaling group that it has been scaled out to and that were never complete.
+// ScaledOutReplicas returns the desired replicas of a scaling group that it has been scaled out to and that were never
+// complete.
 func ScaledOutReplicas(group *v1alpha1.PodCliqueScalingGroup) []int {
 	indices := make([]int, max(group.Spec.Replicas, 0))
 	for j := range indices {
@@ -226,8 +229,9 @@ func ScaledOutReplicas(group *v1alpha1.PodCliqueScalingGroup) []int {
 	return scaledOut(group, indices)
 }
 
-// scaledOut returns those of the given indices, in ascending order, at which a standalone PodClique or a scaling group is scaled
-// out: they are not settled, and not needed to make up for settled ones. None if the status does not say what is settled.
+// scaledOut returns those of the given indices, in ascending order, at which a standalone PodClique or a scaling group
+// is scaled out: they are not settled, and not needed to make up for settled ones. None if the status does not say what
+// is settled.
 func scaledOut(object metav1.Object, indices []int) []int {
 	settled, known, wanted := settledIndices(object)
 	if !known {
@@ -237,8 +241,8 @@ func scaledOut(object metav1.Object, indices []int) []int {
 	return indices[max(0, len(indices)-max(0, wanted-settled.Len())):]
 }
 
-// settledIndices returns what the status of a standalone PodClique or a scaling group says is settled, whether it says so, and how
-// many units are wanted.
+// settledIndices returns what the status of a standalone PodClique or a scaling group says is settled, whether it says
+// so, and how many units are wanted.
 func settledIndices(object metav1.Object) (settled lifecycle.IndexSet, known bool, wanted int) {
 	text, minAvailable := "", (*int32)(nil)
 	switch o := object.(type) {
@@ -253,7 +257,8 @@ func settledIndices(object metav1.Object) (settled lifecycle.IndexSet, known boo
 // noneSettled says that no unit is settled, and that this is known: lifecycle.ParseIndices ignores it.
 const noneSettled = "none"
 
-// settle returns settledIndices for the status of a standalone PodClique or a scaling group, given those of its units that exist.
+// settle returns settledIndices for the status of a standalone PodClique or a scaling group, given those of its units
+// that exist.
 func settle(object metav1.Object, present lifecycle.IndexSet) string {
 	settled, known, wanted := settledIndices(object)
 	text := lifecycle.Settle(settled, known, present, wanted).String()
@@ -269,8 +274,8 @@ func isScaledOut(object metav1.Object) bool {
 	return known && wanted > settled.Len()
 }
 
-// FollowedHash returns the hash of the revision that the units of a PodClique or a scaling group follow, except scaled out ones: the
-// revision that it is told, unless it was told it before its turn.
+// FollowedHash returns the hash of the revision that the units of a PodClique or a scaling group follow, except scaled
+// out ones: the revision that it is told, unless it was told it before its turn.
 func FollowedHash(object metav1.Object) string {
 	told, followed, p := GenerationHash(object), (*string)(nil), (*lifecycle.Progress)(nil)
 	switch o := object.(type) {
@@ -285,22 +290,22 @@ func FollowedHash(object metav1.Object) string {
 	return told
 }
 
-// keepsScaledOut reports whether what is scaled out in replica i of a set during an update has the previous template as long as
-// the replica has no turn: the update is paused, or must not reach it. Source: docs/decisions, U9.
+// keepsScaledOut reports whether what is scaled out in replica i of a set during an update has the previous template as
+// long as the replica has no turn: the update is paused, or must not reach it. Source: docs/decisions, U9.
 func keepsScaledOut(set *v1alpha1.PodCliqueSet, i int) bool {
 	return set.Spec.IsPaused() || i < int(set.Spec.Partition())
 }
 
-// IsBehind reports whether the update of a set has not reached a PodClique or a scaling group: it follows an earlier revision than
-// the current one. None of its units is updated then. set may be nil.
+// IsBehind reports whether the update of a set has not reached a PodClique or a scaling group: it follows an earlier
+// revision than the current one. None of its units is updated then. set may be nil.
 func IsBehind(set *v1alpha1.PodCliqueSet, object metav1.Object) bool {
 	return set != nil && !set.Spec.IsTraining() && set.Status.CurrentGenerationHash != nil && *set.Status.CurrentGenerationHash != GenerationHash(object)
 }
 
-// AwaitsNewest reports whether a new unit of a standalone PodClique or a scaling group waits until the object is told a newer
-// revision than the one that it follows, because it would be replaced at once otherwise, or have the previous template. An
-// object that the update has not reached is told because it is scaled out, and none while the revision is rejected. set may be
-// nil.
+// AwaitsNewest reports whether a new unit of a standalone PodClique or a scaling group waits until the object is told a
+// newer revision than the one that it follows, because it would be replaced at once otherwise, or have the previous
+// template. An object that the update has not reached is told because it is scaled out, and none while the revision is
+// rejected. set may be nil.
 func AwaitsNewest(set *v1alpha1.PodCliqueSet, object metav1.Object, isScaledOut bool) bool {
 	if set == nil || set.Spec.IsTraining() || set.Status.CurrentGenerationHash == nil ||
 		UpdateState(set.Status.Conditions).Reason == lifecycle.UpdateTemplateRejected || *set.Status.CurrentGenerationHash == GenerationHash(object) {
@@ -320,9 +325,9 @@ func UpdateState(conditions []metav1.Condition) lifecycle.UpdateState {
 	return lifecycle.UpdateState{Reason: lifecycle.UpdateReason(c.Reason), Message: c.Message}
 }
 
-// WithScheduled returns the PodCliques with the number of bound pods counted from the given pods, which may belong to any
-// PodClique, so that an update does not say that it waits for nodes when it no longer does. PodCliques whose statuses have
-// another number are copied.
+// WithScheduled returns the PodCliques with the number of bound pods counted from the given pods, which may belong to
+// any PodClique, so that an update does not say that it waits for nodes when it no longer does. PodCliques whose
+// statuses have another number are copied.
 func WithScheduled(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha1.PodClique {
 	bound := map[types.UID]int32{}
 	for _, pod := range pods {

@@ -78,7 +78,8 @@ func TestScaledOut(t *testing.T) {
 	}
 }
 
-// TestAwaitsNewest: whether a new unit of an object of replica 1, which follows revision a, waits to be told revision b.
+// TestAwaitsNewest: whether a new unit of an object of replica 1, which follows revision a, waits to be told revision
+// b.
 func TestAwaitsNewest(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -291,7 +292,8 @@ func TestFollowedHash(t *testing.T) {
 	}
 }
 
-// TestScaledOutFromZero: pods of a PodClique that is scaled out from zero are known to be scaled out, whatever its status says next.
+// TestScaledOutFromZero: pods of a PodClique that is scaled out from zero are known to be scaled out, whatever its
+// status says next.
 func TestScaledOutFromZero(t *testing.T) {
 	t.Parallel()
 	clique := &v1alpha1.PodClique{Spec: v1alpha1.PodCliqueSpec{Replicas: 3, MinAvailable: ptr.To(int32(1))},

@@ -14,10 +14,10 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// BeginUpdate returns the status of a set with a new current revision. An update begins, unless the revision is the set's
-// first, or the set is a Training workload, whose template is not rolled out (docs/decisions, U7). Under OnDelete the
-// update ends at the same time (docs/decisions, U4). A replica that is being updated continues with the new revision.
-// Facts about the previous revision are reset: no replica is updated, and the update is not complete.
+// BeginUpdate returns the status of a set with a new current revision. An update begins, unless the revision is the
+// set's first, or the set is a Training workload, whose template is not rolled out (docs/decisions, U7). Under OnDelete
+// the update ends at the same time (docs/decisions, U4). A replica that is being updated continues with the new
+// revision. Facts about the previous revision are reset: no replica is updated, and the update is not complete.
 func BeginUpdate(set *v1alpha1.PodCliqueSet, r *Revision, now metav1.Time) v1alpha1.PodCliqueSetStatus {
 	s := *set.Status.DeepCopy()
 	first := s.CurrentGenerationHash == nil
@@ -91,8 +91,8 @@ func setGroupUpdate(group *v1alpha1.PodCliqueScalingGroup, s *v1alpha1.PodClique
 	setProgressing(&s.Conditions, group.Generation, d.State, s.UpdateProgress != nil, now)
 }
 
-// setSetUpdate is setCliqueUpdate for a set. A set whose template has not been edited has the condition Progressing, too,
-// because kubectl wait waits for it. Its state is therefore recorded a second time, for the column of kubectl get.
+// setSetUpdate is setCliqueUpdate for a set. A set whose template has not been edited has the condition Progressing,
+// too, because kubectl wait waits for it. Its state is therefore recorded a second time, for the column of kubectl get.
 func setSetUpdate(set *v1alpha1.PodCliqueSet, s *v1alpha1.PodCliqueSetStatus, d *lifecycle.SetUpdateDecision, now metav1.Time) {
 	before := s.UpdateProgress
 	s.UpdateProgress = nil
@@ -123,9 +123,9 @@ func isUpdating(clique *v1alpha1.PodClique, d *lifecycle.CliqueUpdateDecision) b
 	return d != nil && d.Suspends
 }
 
-// setFollowed sets the hash of the target if all pods follow it; "" means none. If some do not, the hash of the target is
-// removed: after a rollback during an update, the target is a template that all pods had followed, but some no longer
-// do.
+// setFollowed sets the hash of the target if all pods follow it; "" means none. If some do not, the hash of the target
+// is removed: after a rollback during an update, the target is a template that all pods had followed, but some no
+// longer do.
 func setFollowed(current **string, target string, all, someDoNot bool) {
 	switch {
 	case target == "":

@@ -100,8 +100,8 @@ func TestBeginClaimsNothingOfTheRevisionBefore(t *testing.T) {
 	}
 }
 
-// TestStateOfAnUpdate: a set has the condition Progressing from the beginning, and a state of its update, which kubectl get
-// shows, from the first update on.
+// TestStateOfAnUpdate: a set has the condition Progressing from the beginning, and a state of its update, which kubectl
+// get shows, from the first update on.
 func TestStateOfAnUpdate(t *testing.T) {
 	t.Parallel()
 	edited, complete := &lifecycle.Progress{StartedAt: now.Time}, lifecycle.UpdateState{Reason: lifecycle.UpdateComplete}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package citations checks that a reader of the repository can look up everything that its comments and documents refer to:
+// Package citations checks that a reader of the repository can look up everything that its comments and documents refer
+// to:
 //
 //   - a code of a decision, such as the one in "docs/decisions, W1", has a section in docs/decisions;
 //   - comments cite codes in this form only, so that a reader who meets one knows where to look;

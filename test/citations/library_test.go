@@ -94,7 +94,8 @@ func (l *library) hasTest(cited string) bool {
 	return exists && (subtest == "" || strings.Contains(content, strconv.Quote(subtest)))
 }
 
-// resolve returns why a target in a file leads nowhere, "" if it leads somewhere. Addresses of the web are not followed.
+// resolve returns why a target in a file leads nowhere, "" if it leads somewhere. Addresses of the web are not
+// followed.
 func (l *library) resolve(from, target string) string {
 	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 		return ""

@@ -42,7 +42,8 @@ func passages(name, content string) []passage {
 	}
 }
 
-// goPassages returns the comments of a Go file, and its strings. A file that does not parse has none: the compiler says so.
+// goPassages returns the comments of a Go file, and its strings. A file that does not parse has none: the compiler says
+// so.
 func goPassages(name, content string) []passage {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, name, content, parser.ParseComments|parser.SkipObjectResolution)
@@ -68,7 +69,8 @@ func goPassages(name, content string) []passage {
 	return found
 }
 
-// hashPassages returns the comments of a file whose comments begin with #. Lines that follow each other are one comment.
+// hashPassages returns the comments of a file whose comments begin with #. Lines that follow each other are one
+// comment.
 func hashPassages(content string) []passage {
 	var found []passage
 	last := -1

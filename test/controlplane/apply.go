@@ -25,7 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ReadManifests returns the objects of all .yaml files below root, in the order of the file names. Files of kustomize are skipped.
+// ReadManifests returns the objects of all .yaml files below root, in the order of the file names. Files of kustomize
+// are skipped.
 func ReadManifests(files fs.FS, root string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 	err := fs.WalkDir(files, root, func(path string, entry fs.DirEntry, err error) error {

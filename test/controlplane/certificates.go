@@ -31,8 +31,8 @@ type authority struct {
 	pem         []byte // of certificate
 }
 
-// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, and the key that signs service
-// account tokens, sa.key.
+// newAuthority writes into dir: ca.crt, the API server's apiserver.crt and apiserver.key, and the key that signs
+// service account tokens, sa.key.
 func newAuthority(dir string) (*authority, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

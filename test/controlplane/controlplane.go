@@ -24,12 +24,13 @@ type Options struct {
 	Dir string
 	// BinDir is the directory of etcd, kube-apiserver and the other programs. Empty: bin/ of this repository.
 	BinDir string
-	// Kubernetes is the minor version, "1.37", of kube-apiserver and kube-controller-manager, whose programs have it in their name. Empty:
-	// that of hack/controlplane.
+	// Kubernetes is the minor version, "1.37", of kube-apiserver and kube-controller-manager, whose programs have it in
+	// their name. Empty: that of hack/controlplane.
 	Kubernetes string
 
 	WithControllerManager bool
-	// WithKubelets runs Kubelets, in this process: nodes are ready, and pods start, become ready, and end with exit codes.
+	// WithKubelets runs Kubelets, in this process: nodes are ready, and pods start, become ready, and end with exit
+	// codes.
 	WithKubelets bool
 
 	// NodeLease is how long a node's lease is valid; the node lifecycle controller declares a node lost a quarter
@@ -47,8 +48,8 @@ type Options struct {
 
 // ControlPlane is a running control plane. Its methods may be called from several goroutines.
 type ControlPlane struct {
-	// Etcd, APIServer and ControllerManager are the servers. Each can be killed, and comes back with its port and data when
-	// it is restarted. ControllerManager is nil without WithControllerManager.
+	// Etcd, APIServer and ControllerManager are the servers. Each can be killed, and comes back with its port and data
+	// when it is restarted. ControllerManager is nil without WithControllerManager.
 	Etcd, APIServer, ControllerManager *Process
 
 	options     Options

@@ -52,8 +52,8 @@ func sweepAbandoned() {
 	}
 }
 
-// LockDir locks a directory, as a control plane does with its own, until unlock or the end of this process, for whatever
-// reason. EWOULDBLOCK: it is locked already.
+// LockDir locks a directory, as a control plane does with its own, until unlock or the end of this process, for
+// whatever reason. EWOULDBLOCK: it is locked already.
 func LockDir(dir string) (unlock func(), err error) {
 	file, err := os.Open(dir)
 	if err != nil {

@@ -10,9 +10,9 @@
 //	client := cp.Client()
 //
 // There are two kinds of cluster. The plain one (etcd and API server, ready in about two seconds) has nodes that are
-// only API objects, which is enough for tests that end with a binding. With WithControllerManager and WithKubelets, pods
-// start, become ready, finish and are removed, Jobs create pods, owners are collected with their dependents, and nodes
-// are watched. LoseNode, RestoreNode and ExitPod always work.
+// only API objects, which is enough for tests that end with a binding. With WithControllerManager and WithKubelets,
+// pods start, become ready, finish and are removed, Jobs create pods, owners are collected with their dependents, and
+// nodes are watched. LoseNode, RestoreNode and ExitPod always work.
 //
 // Authentication and RBAC are always on. Clients of the API server use a client certificate (UserConfig) or a service
 // account (ServiceAccountConfig); none is anonymous.

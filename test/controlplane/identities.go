@@ -50,7 +50,8 @@ func (cp *ControlPlane) ServiceAccountConfig(ctx context.Context, namespace, nam
 	return config, nil
 }
 
-// metricsReader is a service account that may read metrics and profiles, of the programs and of the API server, and nothing else.
+// metricsReader is a service account that may read metrics and profiles, of the programs and of the API server, and
+// nothing else.
 const metricsReader = `
 apiVersion: v1
 kind: ServiceAccount

@@ -34,28 +34,29 @@ import (
 )
 
 // Kubelets stands in for the kubelets of all nodes. It runs in this process, watches the nodes and pods of a real API
-// server, and reports what containers would do that do not exist. Nodes have clocks of their own (SetClock) and can stop
-// reporting (Kill); pods take time to start and to end, and end with an exit code.
+// server, and reports what containers would do that do not exist. Nodes have clocks of their own (SetClock) and can
+// stop reporting (Kill); pods take time to start and to end, and end with an exit code.
 //
-// What happens to a pod, and when, is in package podlife. What the containers of an image do is a podlife.Program (SetProgram);
-// the annotations of pods.go control single pods.
+// What happens to a pod, and when, is in package podlife. What the containers of an image do is a podlife.Program
+// (SetProgram); the annotations of pods.go control single pods.
 //
 // A deleted pod gets SIGTERM when its kubelet sees the deletion. Its containers exit when their program does, at the
-// latest at the end of the grace period; then the pod is reported as Succeeded or Failed, and deleted with a grace period
-// of 0. Finalizers keep it in the API server until their owners remove them.
+// latest at the end of the grace period; then the pod is reported as Succeeded or Failed, and deleted with a grace
+// period of 0. Finalizers keep it in the API server until their owners remove them.
 //
 // A real kubelet differs in this:
 //   - Seconds pass until an image is pulled, a sandbox is created and a probe has passed, and status is reported with
 //     delays under load.
-//   - Each container has a state of its own, and is started again as its restart policy says. Here all containers of a pod
-//     do the same, what the program of the first one's image says, and their end is that of the pod.
-//   - Init containers, sidecars, hooks and probes run. Here init containers have succeeded when the pod starts, also the
-//     one that waits for other cliques; hooks take no time.
-//   - After a reboot of the node containers are lost. Here a node that is killed keeps running its containers: it is cut
-//     off from the API server, and its pods continue where they are when it is revived.
-//   - It rejects pods that do not fit its node, evicts pods, has readiness gates, and enforces activeDeadlineSeconds and
-//     memory limits.
-//   - It serves logs and exec, reports observedGeneration and the addresses of pods, and sets node conditions other than Ready.
+//   - Each container has a state of its own, and is started again as its restart policy says. Here all containers of a
+//     pod do the same, what the program of the first one's image says, and their end is that of the pod.
+//   - Init containers, sidecars, hooks and probes run. Here init containers have succeeded when the pod starts, also
+//     the one that waits for other cliques; hooks take no time.
+//   - After a reboot of the node containers are lost. Here a node that is killed keeps running its containers: it is
+//     cut off from the API server, and its pods continue where they are when it is revived.
+//   - It rejects pods that do not fit its node, evicts pods, has readiness gates, and enforces activeDeadlineSeconds
+//     and memory limits.
+//   - It serves logs and exec, reports observedGeneration and the addresses of pods, and sets node conditions other
+//     than Ready.
 type Kubelets struct {
 	client  client.Client // reads from a cache
 	lease   time.Duration // validity of a node's lease; 0: nothing watches the nodes, and they have no leases
@@ -69,7 +70,8 @@ type Kubelets struct {
 
 // machine is a node, apart from its object.
 type machine struct {
-	// mu is held for reading while a node or one of its pods is reported, so that nothing is reported after Kill returned.
+	// mu is held for reading while a node or one of its pods is reported, so that nothing is reported after Kill
+	// returned.
 	mu      sync.RWMutex
 	dead    bool          // guarded by mu
 	skew    time.Duration // guarded by mu; by how much its clock is fast
@@ -140,8 +142,8 @@ func (k *Kubelets) podsOf(ctx context.Context, node client.Object) []reconcile.R
 	return requests
 }
 
-// SetProgram sets what the containers do of pods whose first image has this prefix; of several the longest applies. The empty
-// prefix is all images that have no other, at first with the zero Program.
+// SetProgram sets what the containers do of pods whose first image has this prefix; of several the longest applies. The
+// empty prefix is all images that have no other, at first with the zero Program.
 func (k *Kubelets) SetProgram(imagePrefix string, program podlife.Program) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -158,8 +160,8 @@ func (k *Kubelets) SetClock(node string, fast time.Duration) {
 }
 
 // Kill makes a node stop reporting: neither its status nor that of its pods changes any more, and deleted pods stay.
-// Nothing else happens: the node lifecycle controller marks the node as unreachable when its lease has expired. LoseNode
-// does both.
+// Nothing else happens: the node lifecycle controller marks the node as unreachable when its lease has expired.
+// LoseNode does both.
 func (k *Kubelets) Kill(node string) {
 	m := k.machine(node)
 	m.mu.Lock()
@@ -238,8 +240,8 @@ func (k *Kubelets) syncNode(ctx context.Context, request reconcile.Request) (rec
 	return reconcile.Result{RequeueAfter: k.lease / 4}, nil
 }
 
-// syncPod lets happen to a pod what is due, one event at a time: every state is reported, so that tests can rely on them on a
-// busy machine too.
+// syncPod lets happen to a pod what is due, one event at a time: every state is reported, so that tests can rely on
+// them on a busy machine too.
 func (k *Kubelets) syncPod(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	pod := &corev1.Pod{}
 	if err := k.client.Get(ctx, request.NamespacedName, pod); err != nil {
@@ -259,7 +261,8 @@ func (k *Kubelets) syncPod(ctx context.Context, request reconcile.Request) (reco
 	}
 	s, now := k.seenPod(pod), time.Now()
 	next, ok := s.life.Next(s.pod, k.program(s.pod))
-	// What was due before a newer version of the pod was seen comes first, such as what happened while its node was dead.
+	// What was due before a newer version of the pod was seen comes first, such as what happened while its node was
+	// dead.
 	if newer := revision(pod) > revision(s.pod); newer && (!ok || next.At.After(now) || podlife.Over(pod)) {
 		s.pod = pod
 		s.life.See(pod, k.program(pod), now)
@@ -290,8 +293,8 @@ func (k *Kubelets) seenPod(pod *corev1.Pod) *seenPod {
 	return s
 }
 
-// report writes what has happened to a pod, with the time of the node's clock in whole seconds, as the API server keeps it.
-// Like a kubelet it leaves fields and conditions of others alone.
+// report writes what has happened to a pod, with the time of the node's clock in whole seconds, as the API server keeps
+// it. Like a kubelet it leaves fields and conditions of others alone.
 func (k *Kubelets) report(ctx context.Context, s *seenPod, event podlife.Event, skew time.Duration) error {
 	if event.Report != nil {
 		at := event.At

@@ -44,8 +44,8 @@ func inWords(pod *corev1.Pod) string {
 	return text.String()
 }
 
-// story watches a pod. It returns a function that waits until the pod is as these words say, or until it was in n states,
-// and returns these.
+// story watches a pod. It returns a function that waits until the pod is as these words say, or until it was in n
+// states, and returns these.
 func story(t *testing.T, namespace, name string) (until func(words string, n int) []string) {
 	t.Helper()
 	var (

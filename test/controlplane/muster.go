@@ -92,15 +92,15 @@ func (cp *ControlPlane) StartMusterScheduler(ctx context.Context, options Schedu
 	return p, cp.Restart(ctx, p)
 }
 
-// SchedulerProcess describes a program with the flags of kube-scheduler that serves on a free port of loopback, without leader
-// election. args come last and override others.
+// SchedulerProcess describes a program with the flags of kube-scheduler that serves on a free port of loopback, without
+// leader election. args come last and override others.
 func SchedulerProcess(name, path, kubeconfig string, args ...string) (ProcessOptions, error) {
 	url, serving, err := delegatingServer(kubeconfig)
 	return ProcessOptions{Name: name, Path: path, ReadyURL: url + "/readyz", Args: append(serving, args...)}, err
 }
 
-// writeSchedulerConfig writes a scheduler configuration, nil: the one of manifests/scheduler, with this kubeconfig in it:
-// kube-scheduler ignores --kubeconfig if --config is given.
+// writeSchedulerConfig writes a scheduler configuration, nil: the one of manifests/scheduler, with this kubeconfig in
+// it: kube-scheduler ignores --kubeconfig if --config is given.
 func writeSchedulerConfig(file string, config []byte, kubeconfig string) error {
 	if config == nil {
 		objects, err := musterManifests("scheduler")
@@ -137,8 +137,9 @@ type ControllerOptions struct {
 	Args []string
 }
 
-// StartMusterController runs bin/muster-controller as its service account, under the rules of manifests/controller, with
-// the webhooks of manifests/webhooks pointing at it, and returns when the API server calls them. It needs InstallMuster.
+// StartMusterController runs bin/muster-controller as its service account, under the rules of manifests/controller,
+// with the webhooks of manifests/webhooks pointing at it, and returns when the API server calls them. It needs
+// InstallMuster.
 func (cp *ControlPlane) StartMusterController(ctx context.Context, options ControllerOptions) (*Process, error) {
 	kubeconfig, err := cp.ServiceAccountKubeconfig(ctx, MusterNamespace, "muster-controller")
 	if err != nil {
@@ -192,7 +193,8 @@ func webhooksAt(address string) ([]*unstructured.Unstructured, error) {
 }
 
 // webhookProbes are objects whose dry-run creation shows that a webhook is called: only the webhook rejects the first
-// ones, and sets the defaults of the last. The API server observes a new webhook after some time and sends no event about it.
+// ones, and sets the defaults of the last. The API server observes a new webhook after some time and sends no event
+// about it.
 const webhookProbes = `
 apiVersion: scheduling.run.ai/v2alpha2
 kind: PodGroup

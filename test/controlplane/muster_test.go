@@ -83,7 +83,8 @@ func TestMusterRunsUnderItsOwnRules(t *testing.T) {
 	}
 }
 
-// checkReaders fails the test unless a program serves metrics and profiles by HTTPS, and only to those who may get these paths.
+// checkReaders fails the test unless a program serves metrics and profiles by HTTPS, and only to those who may get
+// these paths.
 func checkReaders(t *testing.T, cp *ControlPlane, address string) {
 	t.Helper()
 	reader, err := cp.MetricsConfig(t.Context())
@@ -127,8 +128,8 @@ func checkReaders(t *testing.T, cp *ControlPlane, address string) {
 	}
 }
 
-// muster-scheduler writes its configuration without a cluster, without a kubeconfig and beside a running scheduler, whose port
-// is taken, and removes the file from which the stock scheduler reads the built-in profile.
+// muster-scheduler writes its configuration without a cluster, without a kubeconfig and beside a running scheduler,
+// whose port is taken, and removes the file from which the stock scheduler reads the built-in profile.
 func TestMusterSchedulerWritesItsConfiguration(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

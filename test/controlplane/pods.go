@@ -28,8 +28,8 @@ const (
 	StartAfterAnnotation = "fake-kubelet.muster.test/start-after"
 	// ReadyAnnotation "false": the pod runs without being ready.
 	ReadyAnnotation = "fake-kubelet.muster.test/ready"
-	// ExitCodeAnnotation ends the pod once it runs, whatever its restart policy is: "0" succeeds, any other number fails
-	// with that exit code.
+	// ExitCodeAnnotation ends the pod once it runs, whatever its restart policy is: "0" succeeds, any other number
+	// fails with that exit code.
 	ExitCodeAnnotation = "fake-kubelet.muster.test/exit-code"
 	// ExitAfterAnnotation delays the exit, such as "5s", counted from the pod's last change. Jobs with such pods
 	// complete by themselves.
@@ -39,8 +39,8 @@ const (
 	LingerAnnotation = "fake-kubelet.muster.test/linger"
 	// StopCodeAnnotation is the exit code of the containers after SIGTERM.
 	StopCodeAnnotation = "fake-kubelet.muster.test/stop-code"
-	// StuckAnnotation "true": the containers cannot be killed, such as for a hung volume, and the pod remains terminating
-	// beyond its grace period.
+	// StuckAnnotation "true": the containers cannot be killed, such as for a hung volume, and the pod remains
+	// terminating beyond its grace period.
 	StuckAnnotation = "fake-kubelet.muster.test/stuck"
 )
 
@@ -53,8 +53,8 @@ const unpullable = "registry.invalid/"
 // exitSIGTERM is the exit code of a container that ends as soon as it gets SIGTERM.
 const exitSIGTERM = 143
 
-// annotated returns what the containers of a pod do whose image has this program. They exit with 143 after SIGTERM unless one
-// of the two says otherwise.
+// annotated returns what the containers of a pod do whose image has this program. They exit with 143 after SIGTERM
+// unless one of the two says otherwise.
 func annotated(program podlife.Program, pod *corev1.Pod) podlife.Program {
 	text := func(annotation string) string { return pod.Annotations[annotation] }
 	for annotation, duration := range map[string]*time.Duration{

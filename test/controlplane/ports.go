@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// Below the range from which the kernel picks ports for outgoing connections: another client must not get the port of an
-// API server that is being restarted.
+// Below the range from which the kernel picks ports for outgoing connections: another client must not get the port of
+// an API server that is being restarted.
 const firstPort, lastPort = 20000, 29999
 
 // claims are the ports that this process owns, even while their servers do not run. A claim is an abstract unix socket:

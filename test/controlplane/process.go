@@ -54,8 +54,8 @@ func (cp *ControlPlane) NewProcess(options ProcessOptions) *Process {
 	return p
 }
 
-// Start runs the program, in a process group of its own. The kernel kills it when this process dies, for whatever reason.
-// It is an error if the program runs already.
+// Start runs the program, in a process group of its own. The kernel kills it when this process dies, for whatever
+// reason. It is an error if the program runs already.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,8 +117,8 @@ func (cp *ControlPlane) Restart(ctx context.Context, p *Process) error {
 	return p.WaitReady(ctx)
 }
 
-// WaitReady returns when a GET of ReadyURL answers 200. If the process exits before that, or ctx ends, the error has the
-// end of the log; it waits at most two minutes.
+// WaitReady returns when a GET of ReadyURL answers 200. If the process exits before that, or ctx ends, the error has
+// the end of the log; it waits at most two minutes.
 func (p *Process) WaitReady(ctx context.Context) error {
 	answer := errors.New("not asked yet")
 	// A server that does not answer yet cannot be watched, so this polls.
@@ -164,9 +164,9 @@ func (p *Process) waitListening(ctx context.Context, address string) error {
 	return nil
 }
 
-// probes sends readiness checks, without a certificate, like those of a kubelet: a server of Kubernetes logs an error about a
-// certificate that it receives before it has read which authority to trust. It does not verify certificates: all servers
-// except the API server have self-signed ones, and the check is only whether a server answers on loopback.
+// probes sends readiness checks, without a certificate, like those of a kubelet: a server of Kubernetes logs an error
+// about a certificate that it receives before it has read which authority to trust. It does not verify certificates:
+// all servers except the API server have self-signed ones, and the check is only whether a server answers on loopback.
 var probes = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
 	DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // see above
 }}
@@ -205,8 +205,8 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Kill ends the process group with SIGKILL and returns when the program and its children are gone; it does not wait long
-// for init to reap these.
+// Kill ends the process group with SIGKILL and returns when the program and its children are gone; it does not wait
+// long for init to reap these.
 func (p *Process) Kill() {
 	pid := p.PID()
 	if pid != 0 && p.Running() {

@@ -26,9 +26,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// StartProject applies the manifests that another project publishes, bin/NAME.yaml, and runs its controller, bin/NAME, as its own
-// service account under its own rules, with the webhooks on loopback. It returns when the webhooks answer. Both files come from
-// hack/build-controlplane.sh. edit, if not nil, changes the configuration of the controller, if it reads one.
+// StartProject applies the manifests that another project publishes, bin/NAME.yaml, and runs its controller, bin/NAME,
+// as its own service account under its own rules, with the webhooks on loopback. It returns when the webhooks answer.
+// Both files come from hack/build-controlplane.sh. edit, if not nil, changes the configuration of the controller, if it
+// reads one.
 func (cp *ControlPlane) StartProject(ctx context.Context, name string, edit func(config map[string]any)) (*Process, error) {
 	content, err := os.ReadFile(cp.binary(name + ".yaml"))
 	if err != nil {
@@ -127,15 +128,16 @@ func (cp *ControlPlane) StartProject(ctx context.Context, name string, edit func
 	return p, p.waitListening(ctx, address)
 }
 
-// projectFlags are the flags of the programs that read no configuration, and have no webhooks. %s is where they answer probes.
+// projectFlags are the flags of the programs that read no configuration, and have no webhooks. %s is where they answer
+// probes.
 var projectFlags = map[string]string{
 	"kuberay":           "--health-probe-bind-address=%s --metrics-addr=0 --enable-leader-election=false",
 	"scheduler-plugins": "--probeAddr=%s --metricsAddr=0",
 }
 
-// issueServing returns the files of a project's Secret, PEM: an authority, and the certificate of its webhooks, which is one for loopback, too.
-// A project that manages its certificates makes both itself unless they are valid, hence the name of the authority and the kind of
-// its key.
+// issueServing returns the files of a project's Secret, PEM: an authority, and the certificate of its webhooks, which
+// is one for loopback, too. A project that manages its certificates makes both itself unless they are valid, hence the
+// name of the authority and the kind of its key.
 func issueServing(project string) (map[string][]byte, error) {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -160,8 +162,8 @@ func issueServing(project string) (map[string][]byte, error) {
 	return map[string][]byte{"ca.crt": ca, "ca.key": caKey, corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}, err
 }
 
-// callAt lets the webhooks of admission and conversion among the objects be called at this address instead of a Service. ca, PEM,
-// signed the server's certificate; nil: the program writes it itself.
+// callAt lets the webhooks of admission and conversion among the objects be called at this address instead of a
+// Service. ca, PEM, signed the server's certificate; nil: the program writes it itself.
 func callAt(objects []*unstructured.Unstructured, address string, ca []byte) {
 	redirect := func(clientConfig map[string]any) {
 		service, _ := clientConfig["service"].(map[string]any)

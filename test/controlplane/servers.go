@@ -92,8 +92,9 @@ func (cp *ControlPlane) describeAPIServer() (string, []string, error) {
 		"--tls-cert-file=" + cp.authority.path("apiserver.crt"),
 		"--tls-private-key-file=" + cp.authority.path("apiserver.key"),
 		"--client-ca-file=" + cp.authority.path("ca.crt"),
-		// Every server that delegates authentication, such as a scheduler, reads the authority of a front proxy from the
-		// ConfigMap kube-system/extension-apiserver-authentication, and logs an error if there is none. Nobody has the name.
+		// Every server that delegates authentication, such as a scheduler, reads the authority of a front proxy from
+		// the ConfigMap kube-system/extension-apiserver-authentication, and logs an error if there is none. Nobody has
+		// the name.
 		"--requestheader-client-ca-file=" + cp.authority.path("ca.crt"),
 		"--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User",
@@ -166,8 +167,8 @@ func (cp *ControlPlane) describeControllerManager() (string, []string, error) {
 	}, cp.options.ControllerManagerArgs), err
 }
 
-// delegatingServer returns the address, and the flags, of a server of Kubernetes on a free port of loopback that asks the API
-// server who its clients are. It takes part in no leader election.
+// delegatingServer returns the address, and the flags, of a server of Kubernetes on a free port of loopback that asks
+// the API server who its clients are. It takes part in no leader election.
 func delegatingServer(kubeconfig string) (url string, args []string, err error) {
 	address, port, err := freeAddress()
 	return "https://" + address, []string{
@@ -190,8 +191,8 @@ func (cp *ControlPlane) waitForNamespaces(ctx context.Context) error {
 	})
 }
 
-// waitForServiceAccount waits for the service account "default" of the namespace, without which pods are rejected. Without
-// kube-controller-manager nothing creates it, and nothing needs it.
+// waitForServiceAccount waits for the service account "default" of the namespace, without which pods are rejected.
+// Without kube-controller-manager nothing creates it, and nothing needs it.
 func (cp *ControlPlane) waitForServiceAccount(ctx context.Context, namespace string) error {
 	if !cp.options.WithControllerManager {
 		return nil

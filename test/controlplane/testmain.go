@@ -9,8 +9,8 @@ import (
 )
 
 // Main is the body of a TestMain: it starts a control plane that the package's tests share, calls the functions that
-// prepare it, runs the tests, stops it, and returns the exit status. After an interrupt the kernel ends its servers, and the
-// next control plane removes its directory.
+// prepare it, runs the tests, stops it, and returns the exit status. After an interrupt the kernel ends its servers,
+// and the next control plane removes its directory.
 //
 //	var cp *controlplane.ControlPlane
 //

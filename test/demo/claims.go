@@ -36,7 +36,8 @@ func waits(name string, reason v2alpha2.Reason) claim {
 	}}
 }
 
-// admitted claims that a gang is admitted, satisfied, and has this many pods bound. That its status counts them is claimed of every step.
+// admitted claims that a gang is admitted, satisfied, and has this many pods bound. That its status counts them is
+// claimed of every step.
 func admitted(name string, pods int) claim {
 	return claim{fmt.Sprintf("%s is admitted, with %d pods bound", name, pods), func(s scene) bool {
 		status := s.group(name).Status
@@ -64,8 +65,8 @@ func summarized(name, words, text string) claim {
 	return claim{text, func(s scene) bool { return strings.Contains(s.group(name).Status.Summary, words) }}
 }
 
-// made claims how many PodGroups, PodCliqueScalingGroups, PodCliques, pods and Services exist for chat: the numbers in this
-// text, without those that are 0.
+// made claims how many PodGroups, PodCliqueScalingGroups, PodCliques, pods and Services exist for chat: the numbers in
+// this text, without those that are 0.
 func made(what string) claim {
 	want := regexp.MustCompile(`\d+`).FindAllString(what, -1)
 	return claim{"created for " + chat + ": " + what, func(s scene) bool {
@@ -87,7 +88,8 @@ func available() claim {
 	}}
 }
 
-// groupHas claims how many replicas of a scaling group have their minimum bound, according to the PodGroup and to the group.
+// groupHas claims how many replicas of a scaling group have their minimum bound, according to the PodGroup and to the
+// group.
 func groupHas(name string, replicas int32) claim {
 	return claim{fmt.Sprintf("%s has %s", name, message.Count(int(replicas), "replica")), func(s scene) bool {
 		status := named(s.scalingGroups, name).Status
@@ -136,7 +138,8 @@ func inOneRack(name string) claim {
 	}}
 }
 
-// servicePods is the number of pods of a replica of chat; rolledPods of them belong to frontend and prefill, whose image changes.
+// servicePods is the number of pods of a replica of chat; rolledPods of them belong to frontend and prefill, whose
+// image changes.
 const (
 	servicePods = 10
 	rolledPods  = 6
@@ -209,7 +212,8 @@ func wholeReplicas(s scene) bool {
 	return true
 }
 
-// updateStops claims that the update waits for three pods of chat-1 that have a broken image, and that the status reports it.
+// updateStops claims that the update waits for three pods of chat-1 that have a broken image, and that the status
+// reports it.
 func updateStops() claim {
 	return claim{"3 pods of chat-1 have the broken image, and the status reports that the update waits for them", func(s scene) bool {
 		set := s.set(chat)
@@ -218,14 +222,16 @@ func updateStops() claim {
 	}}
 }
 
-// updates reports whether the update of the latest template has this state, according to the condition and the progress.
+// updates reports whether the update of the latest template has this state, according to the condition and the
+// progress.
 func updates(set *v1alpha1.PodCliqueSet, status metav1.ConditionStatus, reason string) bool {
 	c, progress := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionProgressing), set.Status.UpdateProgress
 	return c != nil && c.Status == status && c.Reason == reason && c.ObservedGeneration == set.Generation &&
 		progress != nil && (progress.UpdateEndedAt == nil) == (status == metav1.ConditionTrue)
 }
 
-// rolledOut claims that the update to the new image is complete, and that every pod of frontend and prefill has it and serves.
+// rolledOut claims that the update to the new image is complete, and that every pod of frontend and prefill has it and
+// serves.
 func rolledOut() claim {
 	return claim{"the update is complete: frontend and prefill of both replicas have " + newImage, func(s scene) bool {
 		set := s.set(chat)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command demo shows Muster on a real control plane; `make demo` runs it. Its steps cover gangs that are admitted as a whole,
-// gangs that wait and their reasons, nodes that are drained and come back, a service from a single PodCliqueSet, a replica
-// that is terminated because it does not recover, updates, a training job that restarts and succeeds, and preemption. Each step
-// is explained, the state of the API server is shown after it, and the demo fails if that state is not the expected one.
+// Command demo shows Muster on a real control plane; `make demo` runs it. Its steps cover gangs that are admitted as a
+// whole, gangs that wait and their reasons, nodes that are drained and come back, a service from a single PodCliqueSet,
+// a replica that is terminated because it does not recover, updates, a training job that restarts and succeeds, and
+// preemption. Each step is explained, the state of the API server is shown after it, and the demo fails if that state
+// is not the expected one.
 //
 //	go run ./test/demo  # needs bin/, see make build controlplane
 //
@@ -138,8 +139,8 @@ func (st *stage) play(ctx context.Context, o *observer, of step, t *teller) erro
 	return err
 }
 
-// do runs the lines of a script, each for itself: a command of a shell that has the functions of the story, or "join 5",
-// which creates node-0005. It returns what the commands said that begin with "$ ", with these.
+// do runs the lines of a script, each for itself: a command of a shell that has the functions of the story, or "join
+// 5", which creates node-0005. It returns what the commands said that begin with "$ ", with these.
 func (st *stage) do(ctx context.Context, script string) (said string, err error) {
 	for line := range strings.Lines(script) {
 		line = strings.TrimSpace(line)

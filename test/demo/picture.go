@@ -90,7 +90,8 @@ func good(phase v2alpha2.PodGroupPhase) bool {
 	return phase == v2alpha2.PodGroupAdmitted || phase == v2alpha2.PodGroupCompleted
 }
 
-// availability returns the phase and the condition Available of a PodCliqueSet as text, "" if it has no such condition yet.
+// availability returns the phase and the condition Available of a PodCliqueSet as text, "" if it has no such condition
+// yet.
 func availability(set *v1alpha1.PodCliqueSet) string {
 	c := meta.FindStatusCondition(set.Status.Conditions, v1alpha1.ConditionAvailable)
 	if c == nil {

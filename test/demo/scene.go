@@ -117,7 +117,8 @@ func (s scene) free() int {
 	return n
 }
 
-// cells returns one character per GPU of the node: the letters of the gangs that hold them, sorted, then the unused ones.
+// cells returns one character per GPU of the node: the letters of the gangs that hold them, sorted, then the unused
+// ones.
 func (s scene) cells(node *corev1.Node) string {
 	capacity := node.Status.Capacity[controlplane.GPUResource]
 	var held []string
@@ -150,7 +151,8 @@ func letterOf(name string) string {
 
 func gangOf(pod *corev1.Pod) string { return pod.Annotations[v2alpha2.PodGroupAnnotation] }
 
-// holdsGPUs reports whether the pod is on a node and has not finished; a pod that is being deleted still holds its GPUs.
+// holdsGPUs reports whether the pod is on a node and has not finished; a pod that is being deleted still holds its
+// GPUs.
 func holdsGPUs(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// The gangs of the story. The first two are the examples of KAI Scheduler's minSubGroups proposal, as
-// manifests/samples has them. fine-tuning is the sample job.yaml; its name there, training, is too similar to training-job.
+// The gangs of the story. The first two are the examples of KAI Scheduler's minSubGroups proposal, as manifests/samples
+// has them. fine-tuning is the sample job.yaml; its name there, training, is too similar to training-job.
 const (
 	training  = "training-job"
 	inference = "inference-service"
@@ -170,8 +170,8 @@ func story() []step {
 		title: "The four nodes are back in service, one rack after the other",
 		why: "The first rack has the 16 GPUs that the gang lacks: it gets its minimum again, and then its fourth group. The second rack " +
 			"stays free.",
-		// If all nodes came back together, the pods could be spread over them, and the 16 GPUs that are free afterwards would be in
-		// parts that are of no use to the pods of chat.
+		// If all nodes came back together, the pods could be spread over them, and the 16 GPUs that are free afterwards
+		// would be in parts that are of no use to the pods of chat.
 		do: `kubectl uncordon node-0002 node-0003
 			kubectl wait pg/inference-service --for=jsonpath={.status.gpus}=32/32
 			kubectl uncordon node-0004 node-0005`,
@@ -316,8 +316,8 @@ func story() []step {
 		title: "fine-tuning with 16 pods of 4 GPUs, 10 of them its minimum; then inference-service, of higher priority",
 		why: "fine-tuning takes all 64 GPUs. inference-service needs 24: the 6 pods above the minimum of fine-tuning end, and no other " +
 			"pod. The fourth group of inference-service is above a minimum, so no pod ends for it.",
-		// Pods without a class have a high priority. The pods of chat need 4 GPUs each: if these had fewer, which of them end would
-		// decide whether chat fits afterwards. Their containers end when what is shown has been seen.
+		// Pods without a class have a high priority. The pods of chat need 4 GPUs each: if these had fewer, which of
+		// them end would decide whether chat fits afterwards. Their containers end when what is shown has been seen.
 		do: `kubectl create priorityclass training --value=100
 			kubectl create priorityclass services --value=1000 --global-default
 			tune 16 10 4 'priorityClassName: training'

@@ -122,8 +122,8 @@ func objects[T client.Object](o *observer) []T {
 	return all
 }
 
-// partialGangs measures for how long gangs whose minimum was not bound yet are partly bound, and records a gang with a pod
-// above the minimum that was bound before the minimum.
+// partialGangs measures for how long gangs whose minimum was not bound yet are partly bound, and records a gang with a
+// pod above the minimum that was bound before the minimum.
 type partialGangs struct {
 	since   map[string]time.Time // partly bound since then
 	whole   map[string]bool      // its minimum was bound once
@@ -156,7 +156,8 @@ func (p *partialGangs) look(s scene, now time.Time) {
 // maxPartial is far more than posting the bindings of a gang takes, even on a slow and busy machine.
 const maxPartial = 5 * time.Second
 
-// check returns an error if a gang was partly bound for long, or had a pod above its minimum bound before the minimum was.
+// check returns an error if a gang was partly bound for long, or had a pod above its minimum bound before the minimum
+// was.
 func (p *partialGangs) check() error {
 	if p.longest > maxPartial {
 		return fmt.Errorf("a gang was partly bound for %s before its minimum was bound; posting its bindings takes less than %s", p.longest, maxPartial)
@@ -171,8 +172,8 @@ func (p *partialGangs) check() error {
 const patience = 40 * time.Second
 
 // play calls act, and returns the first scene after it in which all claims of the step hold, if those that have to hold
-// first did in an earlier one. tell is called with every scene until then. An error names the claims that do not hold, or
-// the one that did not hold throughout.
+// first did in an earlier one. tell is called with every scene until then. An error names the claims that do not hold,
+// or the one that did not hold throughout.
 func (o *observer) play(ctx context.Context, of step, act func(context.Context) error, tell func(scene)) (scene, error) {
 	o.throughout(of.throughout)
 	defer o.throughout(nil)

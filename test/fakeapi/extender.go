@@ -18,8 +18,8 @@ import (
 
 // Extender is an HTTP extender. Its verbs are the paths of its requests.
 type Extender struct {
-	// Answer returns the answer to a request: an object to be encoded, a string to be sent as it is, or the number of an
-	// HTTP status.
+	// Answer returns the answer to a request: an object to be encoded, a string to be sent as it is, or the number of
+	// an HTTP status.
 	Answer func(verb string, pod *corev1.Pod, nodes []string) any
 
 	mu    sync.Mutex
@@ -33,8 +33,8 @@ type ExtenderRequest struct {
 	Whole     bool     // it contained whole nodes
 }
 
-// Serve answers requests until the test ends, and returns the address. Answer must not block by then: what releases it is
-// to be registered later.
+// Serve answers requests until the test ends, and returns the address. Answer must not block by then: what releases it
+// is to be registered later.
 func (e *Extender) Serve(t testing.TB) (url string) {
 	t.Helper()
 	server := httptest.NewServer(e)
@@ -80,8 +80,8 @@ func (e *Extender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Accepted is the answer of a filter that knows nodes by their names. why returns the reason to refuse a node, "" if it is
-// accepted.
+// Accepted is the answer of a filter that knows nodes by their names. why returns the reason to refuse a node, "" if it
+// is accepted.
 func Accepted(nodes []string, why func(node string) string) extenderv1.ExtenderFilterResult {
 	result := extenderv1.ExtenderFilterResult{NodeNames: &[]string{}, FailedNodes: extenderv1.FailedNodesMap{}}
 	for _, node := range nodes {

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// TestTablesFitAScreen: kubectl get of each kind prints at most 80 columns, and with -o wide at most 160, with values as long as they
-// are in clusters.
+// TestTablesFitAScreen: kubectl get of each kind prints at most 80 columns, and with -o wide at most 160, with values
+// as long as they are in clusters.
 func TestTablesFitAScreen(t *testing.T) {
 	t.Parallel()
 	const gap = 3

@@ -31,8 +31,8 @@ func deployments(t *testing.T) map[string]*appsv1.Deployment {
 	return found
 }
 
-// TestMetricsAreForThoseWhoMay: no Deployment has a flag by which everyone could read metrics and profiles. That the programs ask the
-// API server without such a flag is shown in test/controlplane.
+// TestMetricsAreForThoseWhoMay: no Deployment has a flag by which everyone could read metrics and profiles. That the
+// programs ask the API server without such a flag is shown in test/controlplane.
 func TestMetricsAreForThoseWhoMay(t *testing.T) {
 	t.Parallel()
 	for name, deployment := range deployments(t) {
@@ -46,7 +46,8 @@ func TestMetricsAreForThoseWhoMay(t *testing.T) {
 	}
 }
 
-// TestTheNetworkPolicyAdmitsWhatIsServed: a port that a program serves and no policy admits would be cut off, and another one open.
+// TestTheNetworkPolicyAdmitsWhatIsServed: a port that a program serves and no policy admits would be cut off, and
+// another one open.
 func TestTheNetworkPolicyAdmitsWhatIsServed(t *testing.T) {
 	t.Parallel()
 	served, admitted := map[string][]string{}, map[string][]string{}

@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestPodsWaitForPodGroupsWhereTheyAreMade: muster-scheduler lets pods of LeaderWorkerSets and JobSets wait for PodGroups only where
-// muster-controller is installed, too.
+// TestPodsWaitForPodGroupsWhereTheyAreMade: muster-scheduler lets pods of LeaderWorkerSets and JobSets wait for
+// PodGroups only where muster-controller is installed, too.
 func TestPodsWaitForPodGroupsWhereTheyAreMade(t *testing.T) {
 	t.Parallel()
 	const flag = "--workload-gangs"

@@ -187,8 +187,8 @@ func TestTheKustomizationsListEveryFileAndNoOther(t *testing.T) {
 	}
 }
 
-// TestTheSchedulerCanBeInstalledAlone: its part of the base names nothing of muster-controller, and no webhook calls a server
-// that is not there.
+// TestTheSchedulerCanBeInstalledAlone: its part of the base names nothing of muster-controller, and no webhook calls a
+// server that is not there.
 func TestTheSchedulerCanBeInstalledAlone(t *testing.T) {
 	t.Parallel()
 	part := readKustomization(t, "scheduler")
@@ -354,8 +354,8 @@ func TestRightsAreTheLeast(t *testing.T) {
 }
 
 // startOrderRule is the one exception: muster-controller creates a Role and a RoleBinding for each PodCliqueSet with a
-// start order, with which the pods of that set read the PodCliques that they wait for. Without it, that right would have
-// to be granted to all accounts of all namespaces. It can grant only rights that it has: it may neither bind nor
+// start order, with which the pods of that set read the PodCliques that they wait for. Without it, that right would
+// have to be granted to all accounts of all namespaces. It can grant only rights that it has: it may neither bind nor
 // escalate, nor delete a Role.
 var startOrderRule = rbacv1.PolicyRule{
 	APIGroups: []string{"rbac.authorization.k8s.io"},
@@ -518,7 +518,8 @@ const (
 	topologySample     = "samples/topology.yaml"
 )
 
-// podCliqueSet returns the PodCliqueSet of a sample, its last object, with defaults, and fails the test if it is not valid.
+// podCliqueSet returns the PodCliqueSet of a sample, its last object, with defaults, and fails the test if it is not
+// valid.
 func podCliqueSet(t *testing.T, sample string) *v1alpha1.PodCliqueSet {
 	t.Helper()
 	objects := read(t, sample)

@@ -72,7 +72,8 @@ func (s *scripted) place(job) ([]*corev1.Pod, error) {
 
 func (s *scripted) remove([]*corev1.Pod) error { return nil }
 
-// twoBlocks returns nodes of 2 GPUs: a0, a1 and a2 in one rack, b0 in another of the same block, c0 and c1 in another block.
+// twoBlocks returns nodes of 2 GPUs: a0, a1 and a2 in one rack, b0 in another of the same block, c0 and c1 in another
+// block.
 func twoBlocks(t *testing.T) *fabric {
 	t.Helper()
 	nodes := []shapes.Node{{Block: "skipped", Rack: "s"}, {Block: "x", Rack: "a"}, {Block: "x", Rack: "a"}, {Block: "x", Rack: "a"},

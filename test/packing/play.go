@@ -45,8 +45,8 @@ type running struct {
 	pods  []*corev1.Pod
 }
 
-// play plays a stream until all jobs have ended. The window is in seconds from the start. requires says which gangs must be
-// in one rack; the scheduler has to know by itself.
+// play plays a stream until all jobs have ended. The window is in seconds from the start. requires says which gangs
+// must be in one rack; the scheduler has to know by itself.
 func play(f *fabric, jobs []job, window int, s scheduler, requires func(job) bool) (*figures, error) {
 	o, out := newOccupancy(f), &figures{window: window, leastFree: [levels]int{math.MaxInt, math.MaxInt}}
 	var queue []job

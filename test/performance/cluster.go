@@ -205,8 +205,8 @@ func (cl *cluster) connect(ctx context.Context) {
 	cl.client = got(kubernetes.NewForConfig(config))
 }
 
-// inParallel does n things, 32 at a time, for creating pods as for the floor, beginning them in order. It ends the run at the first
-// error.
+// inParallel does n things, 32 at a time, for creating pods as for the floor, beginning them in order. It ends the run
+// at the first error.
 func inParallel(n int, do func(i int) error) { must(controlplane.InParallel(n, 32, do)) }
 
 // createGangs creates the PodGroups, then the pods of one gang after the other.

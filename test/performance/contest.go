@@ -79,9 +79,9 @@ func stockScheduler(_ context.Context, cp *controlplane.ControlPlane, o options)
 		fmt.Sprintf("--kube-api-qps=%d", o.qps), fmt.Sprintf("--kube-api-burst=%d", o.burst))
 }
 
-// coschedulingConfig is the configuration of the plugin's own manifests, with the client limits of the other contestants
-// and the plugin's default of 60 seconds for a gang to be complete in Permit: with the 10 of its manifest a large gang
-// is given up before its last pod is scheduled.
+// coschedulingConfig is the configuration of the plugin's own manifests, with the client limits of the other
+// contestants and the plugin's default of 60 seconds for a gang to be complete in Permit: with the 10 of its manifest a
+// large gang is given up before its last pod is scheduled.
 const coschedulingConfig = `
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -115,8 +115,9 @@ subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: "system:kube-scheduler"}
 `
 
-// coschedulingScheduler is kube-scheduler with the Coscheduling plugin. The plugin reads PodGroups, which the API server begins to
-// serve here, and counts their pods itself; the project's controller only writes the status of PodGroups, and does not run.
+// coschedulingScheduler is kube-scheduler with the Coscheduling plugin. The plugin reads PodGroups, which the API
+// server begins to serve here, and counts their pods itself; the project's controller only writes the status of
+// PodGroups, and does not run.
 func coschedulingScheduler(ctx context.Context, cp *controlplane.ControlPlane, o options) controlplane.ProcessOptions {
 	must(cp.ApplyYAML(ctx, string(got(os.ReadFile(filepath.Join(bin, "coscheduling.yaml"))))))
 	must(cp.ApplyYAML(ctx, coschedulingRights))

@@ -59,9 +59,9 @@ func measureDrain(ctx context.Context, cl *cluster, out *outcome) {
 // measure adds the figures of a drain. Every pod has one GPU. Of a gang with sub-groups, the minimum is assumed to
 // be bound when as many pods are bound as it needs, whichever they are.
 //
-// The latency of a gang is from the moment when it could be scheduled, here the start of the scheduler since all pods exist
-// before, to the last binding of its minimum. Its spread is from its first binding to the last of its minimum: that long it is
-// observably partial.
+// The latency of a gang is from the moment when it could be scheduled, here the start of the scheduler since all pods
+// exist before, to the last binding of its minimum. Its spread is from its first binding to the last of its minimum:
+// that long it is observably partial.
 func (d *drained) measure(out *outcome) {
 	gangs := map[string][]time.Time{} // in order
 	for _, b := range d.bindings {
@@ -98,8 +98,8 @@ func (d *drained) measure(out *outcome) {
 	out.addWrites(writesPerPod, d.writes, pods)
 }
 
-// measureRestart has the scheduler bind the gangs of the shape, then kills it with SIGKILL o.kills times. While it is away,
-// a plain pod and a gang are created; the clock runs from the start of the new process.
+// measureRestart has the scheduler bind the gangs of the shape, then kills it with SIGKILL o.kills times. While it is
+// away, a plain pod and a gang are created; the clock runs from the start of the new process.
 func measureRestart(ctx context.Context, cl *cluster, out *outcome) {
 	cl.untilBound(ctx, drainedGangs(cl.o, cl.variant)...)
 	pause(ctx, cl.o.settle)

@@ -13,8 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// The keys of the figures that targets, tests or several shapes have; the others are where they are added. A key names a figure in the
-// tables and in results.jsonl, and tells its unit. A family has %s in place of one of its quantiles; see at.
+// The keys of the figures that targets, tests or several shapes have; the others are where they are added. A key names
+// a figure in the tables and in results.jsonl, and tells its unit. A family has %s in place of one of its quantiles;
+// see at.
 const (
 	lastBind         = "last_bind_seconds"
 	firstToLast      = "first_to_last_bind_seconds"
@@ -163,8 +164,8 @@ func digits(value float64) string {
 	return fmt.Sprintf("%.*f", places, value)
 }
 
-// quantile returns the smallest of the values that at least the share q of them does not exceed; for the median of an even
-// number, the mean of the two in the middle. NaN for none.
+// quantile returns the smallest of the values that at least the share q of them does not exceed; for the median of an
+// even number, the mean of the two in the middle. NaN for none.
 func quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return math.NaN()

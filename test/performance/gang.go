@@ -29,14 +29,15 @@ type gang struct {
 	pods int
 	// subGroups of equal size, of which minSubGroups are needed. 0: the gang is flat and needs all of its pods.
 	subGroups, minSubGroups int
-	// roles of equal size that the pods of a flat gang name in a label, as long as the one with which the pods of a tree
-	// name their sub-group: the API server's work grows with the pod. 0: no label.
+	// roles of equal size that the pods of a flat gang name in a label, as long as the one with which the pods of a
+	// tree name their sub-group: the API server's work grows with the pod. 0: no label.
 	roles   int
 	gpus    int64 // of each pod; 0: a little CPU instead
 	indexed bool  // each pod has a label with its number
 	plain   bool  // pods without a gang
 	devices bool  // each pod has a ResourceClaim with its name
-	// The image and the PriorityClass of the pods, and the node label of the topology level that the gang requires; "": none.
+	// The image and the PriorityClass of the pods, and the node label of the topology level that the gang requires; "":
+	// none.
 	image, priorityClass, level string
 }
 

@@ -2,11 +2,12 @@
 
 // Command performance is the benchmarks; docs/performance.md explains the shapes, the contestants and the figures.
 //
-// Each shape of work is done by every contestant in turn, each time on a fresh control plane, all in one invocation, since times move
-// with the machine and only the ratios mean something. The shape "workload" measures the workload API, the others schedulers.
+// Each shape of work is done by every contestant in turn, each time on a fresh control plane, all in one invocation,
+// since times move with the machine and only the ratios mean something. The shape "workload" measures the workload API,
+// the others schedulers.
 //
-// Nothing here fails for being slow. It fails when a scheduler ends or puts too much on a node, or when muster-scheduler
-// stops binding; another contestant that does so has not finished, and the report says it.
+// Nothing here fails for being slow. It fails when a scheduler ends or puts too much on a node, or when
+// muster-scheduler stops binding; another contestant that does so has not finished, and the report says it.
 package main
 
 import (
@@ -72,7 +73,8 @@ type entry struct{ variant, contestant string }
 // results are the runs of one shape, round after round.
 type results map[entry][]outcome
 
-// bench runs the shapes one after the other and prints a table of each. It ends with an error if muster did not finish one.
+// bench runs the shapes one after the other and prints a table of each. It ends with an error if muster did not finish
+// one.
 func bench(ctx context.Context, plans []plan, out io.Writer) {
 	var failed error
 	for _, p := range plans {
@@ -91,8 +93,8 @@ func bench(ctx context.Context, plans []plan, out io.Writer) {
 	must(failed)
 }
 
-// run runs every contestant in every variant o.repeat times, interleaved. Every round begins with another variant. A run of the
-// workload has all of its variants, which are its steps.
+// run runs every contestant in every variant o.repeat times, interleaved. Every round begins with another variant. A
+// run of the workload has all of its variants, which are its steps.
 func (p plan) run(ctx context.Context, out io.Writer) results {
 	all, variants := results{}, p.o.variants
 	if p.shape.name == workloadShape {

@@ -78,8 +78,8 @@ func parse(args []string) ([]plan, error) {
 	return plans, nil
 }
 
-// plan returns the shape with its own numbers where neither the environment nor a flag has others, and the names of the shapes to
-// run.
+// plan returns the shape with its own numbers where neither the environment nor a flag has others, and the names of the
+// shapes to run.
 func (s shape) plan(args []string) (p plan, shapes string, err error) {
 	o := s.defaults
 	var contestants, variants, steps string

@@ -187,7 +187,8 @@ func (w *podWatch) allGone(names []string) func() bool {
 	return w.all(names, func(_ seenPod, exists bool) bool { return !exists })
 }
 
-// deletedPods returns the names of all pods that were deleted so far, in order, including those that existed before the watch.
+// deletedPods returns the names of all pods that were deleted so far, in order, including those that existed before the
+// watch.
 func (w *podWatch) deletedPods() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -230,9 +231,9 @@ const tellAbove = 500 * time.Millisecond
 // podFeed delivers every change of pods, in the API server's order.
 //
 // The API server buffers ten changes for a watch that was opened while there were few, and ends the watch if the buffer
-// stays full: all watches on pods together may delay it for at most a twentieth of the time. On a busy machine this happens
-// to every client, dozens of times while a thousand pods start. Informers resume from the last version without a message,
-// and so does podFeed: no change is lost, and each interruption takes some hundredths of a second.
+// stays full: all watches on pods together may delay it for at most a twentieth of the time. On a busy machine this
+// happens to every client, dozens of times while a thousand pods start. Informers resume from the last version without
+// a message, and so does podFeed: no change is lost, and each interruption takes some hundredths of a second.
 type podFeed struct {
 	pods interface {
 		Watch(context.Context, metav1.ListOptions) (watch.Interface, error)

@@ -37,7 +37,8 @@ func (cl *cluster) createPriorityClasses(ctx context.Context) {
 	}
 }
 
-// runningGangs returns gangs of one GPU per pod, or pods without a gang, that fill the cluster. The last one may be smaller.
+// runningGangs returns gangs of one GPU per pod, or pods without a gang, that fill the cluster. The last one may be
+// smaller.
 func runningGangs(o options, v variant) []gang {
 	var gangs []gang
 	for free := o.nodes * o.gpus; free > 0; free -= o.podsPerGang {
@@ -46,7 +47,8 @@ func runningGangs(o options, v variant) []gang {
 	return gangs
 }
 
-// preemptors returns what arrives, one after the other: gangs, so many gangs at once, or so many pods without a gang at once.
+// preemptors returns what arrives, one after the other: gangs, so many gangs at once, or so many pods without a gang at
+// once.
 func preemptors(o options, v variant) [][]gang {
 	if v.kind == "gangs" && v.n > 0 {
 		o.gangs = v.n
@@ -64,8 +66,8 @@ func preemptors(o options, v variant) [][]gang {
 	return slices.Collect(slices.Chunk(gangs, 1))
 }
 
-// measurePreemption creates what preempts, each after the one before it was bound, and measures how long that takes and which pods end for
-// it.
+// measurePreemption creates what preempts, each after the one before it was bound, and measures how long that takes and
+// which pods end for it.
 func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 	pause(ctx, cl.o.settle)                                    // the status of the running gangs is written
 	outcomes := func(metric, label string) map[string]sample { // of muster only
@@ -102,7 +104,8 @@ func measurePreemption(ctx context.Context, cl *cluster, out *outcome) {
 	cl.usage().add(out, before)
 }
 
-// addVictims adds what the running gangs have lost, and the bindings of their other pods to those of the gangs that arrived.
+// addVictims adds what the running gangs have lost, and the bindings of their other pods to those of the gangs that
+// arrived.
 func (cl *cluster) addVictims(out *outcome, arrived []gang) {
 	running, gone := runningGangs(cl.o, cl.variant), cl.pods.deletedPods()
 	l := lossesOf(running, gone)
@@ -117,8 +120,8 @@ func (cl *cluster) addVictims(out *outcome, arrived []gang) {
 	}
 }
 
-// losses describe what gangs have lost that need all of their pods: pods, gangs that lost any, and gangs of which some pods
-// are left.
+// losses describe what gangs have lost that need all of their pods: pods, gangs that lost any, and gangs of which some
+// pods are left.
 type losses struct{ pods, gangs, incomplete int }
 
 // lossesOf returns the losses of the gangs. gone may contain pods of other gangs.

@@ -144,8 +144,8 @@ func (s sample) meanSince(earlier sample) []float64 {
 	return []float64{(s.sum - earlier.sum) / (s.count - earlier.count)}
 }
 
-// countWrites returns how many writes the API server has answered, by resource, from its own metrics: an audit log would
-// cost it more the more a contestant writes.
+// countWrites returns how many writes the API server has answered, by resource, from its own metrics: an audit log
+// would cost it more the more a contestant writes.
 func (cl *cluster) countWrites(ctx context.Context) map[string]int64 {
 	writes := map[string]int64{}
 	for _, metric := range cl.metrics(ctx, cl.server)["apiserver_request_total"].GetMetric() {
@@ -189,9 +189,9 @@ func (cl *cluster) settledWrites(ctx context.Context, before map[string]int64) (
 	return writes, last
 }
 
-// collectGarbage has the API server collect its garbage. How much creating the objects has left would otherwise decide how
-// often it collects while bindings are posted: two or three times in a drain of 3,200 pods, each of which takes 2 to 4 % of its
-// CPU time.
+// collectGarbage has the API server collect its garbage. How much creating the objects has left would otherwise decide
+// how often it collects while bindings are posted: two or three times in a drain of 3,200 pods, each of which takes 2
+// to 4 % of its CPU time.
 func (cl *cluster) collectGarbage(ctx context.Context) {
 	got(cl.fetch(ctx, cl.server+"/debug/pprof/heap?gc=1"))
 }
@@ -204,8 +204,8 @@ func (cl *cluster) countCollections(ctx context.Context) float64 {
 // addressOf returns where a scheduler serves that is ready when this URL answers.
 func addressOf(readyURL string) string { return strings.TrimSuffix(readyURL, "/readyz") }
 
-// profile fetches CPU profiles of programs, by name and address, from when they answer on, if they are wanted. The returned function
-// waits for their end, and fetches heap profiles after a garbage collection.
+// profile fetches CPU profiles of programs, by name and address, from when they answer on, if they are wanted. The
+// returned function waits for their end, and fetches heap profiles after a garbage collection.
 func (cl *cluster) profile(ctx context.Context, length time.Duration, programs map[string]string) (wait func()) {
 	if cl.o.profiles == "" {
 		return func() {}

@@ -17,7 +17,8 @@ type shape struct {
 	// defaults are the numbers that differ from shape to shape; values that the user sets override them.
 	defaults options
 	variants string // its forms, separated by commas
-	// prepare creates what exists before the scheduler starts; nil: nothing. measure does the work and adds the figures.
+	// prepare creates what exists before the scheduler starts; nil: nothing. measure does the work and adds the
+	// figures.
 	prepare func(context.Context, *cluster)
 	measure func(context.Context, *cluster, *outcome)
 	servers controlplane.Options // that run beside etcd and the API server
@@ -29,8 +30,8 @@ type shape struct {
 	targets         []target
 }
 
-// variant is one form of a shape: a kind and up to two numbers, as in "gangs:250" or "trees:10x1024". "" is the only form of a shape
-// without variants.
+// variant is one form of a shape: a kind and up to two numbers, as in "gangs:250" or "trees:10x1024". "" is the only
+// form of a shape without variants.
 type variant struct {
 	name, kind string
 	n, m       int

@@ -78,8 +78,9 @@ func prepareWaiting(ctx context.Context, cl *cluster) {
 	cl.createGangs(ctx, waitingGangs(cl.o, cl.variant)...)
 }
 
-// measureWaiting replaces pods of the full cluster continuously, and times plain pods and gangs that fit, in turn, o.probes of each
-// or until o.window is over. After that the cluster does not change, and the remaining work of the scheduler is measured.
+// measureWaiting replaces pods of the full cluster continuously, and times plain pods and gangs that fit, in turn,
+// o.probes of each or until o.window is over. After that the cluster does not change, and the remaining work of the
+// scheduler is measured.
 func measureWaiting(ctx context.Context, cl *cluster, out *outcome) {
 	// 1. While it changes.
 	pause(ctx, cl.o.settle)
@@ -152,7 +153,8 @@ func prepareThroughput(ctx context.Context, cl *cluster) {
 	}
 }
 
-// measureThroughput makes the fitting gangs ready at the same time, and measures the time until the last of them is bound.
+// measureThroughput makes the fitting gangs ready at the same time, and measures the time until the last of them is
+// bound.
 func measureThroughput(ctx context.Context, cl *cluster, out *outcome) {
 	pause(ctx, cl.o.settle)
 	before, began := cl.usage(), time.Now()
@@ -176,8 +178,8 @@ func fittingGangs(o options) []gang {
 	return gangs
 }
 
-// measureRefusals times the refusal of gangs that cannot fit, o.probes of them one after the other: from the creation of
-// the last pod until its PodGroup has the reason, and until a first pod is marked as unschedulable.
+// measureRefusals times the refusal of gangs that cannot fit, o.probes of them one after the other: from the creation
+// of the last pod until its PodGroup has the reason, and until a first pod is marked as unschedulable.
 func measureRefusals(ctx context.Context, cl *cluster, out *outcome) {
 	var answers, refusals latencies
 	for i := range cl.o.probes {

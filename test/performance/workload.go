@@ -61,7 +61,8 @@ func measureWorkload(ctx context.Context, cl *cluster, out *outcome) {
 	}
 }
 
-// muster runs the steps with muster-controller and muster-scheduler, and keeps the objects that they created in the first.
+// muster runs the steps with muster-controller and muster-scheduler, and keeps the objects that they created in the
+// first.
 func (w *workload) muster(ctx context.Context) {
 	address := fmt.Sprintf("127.0.0.1:%d", got(controlplane.FreePort()))
 	w.process = got(w.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"-v=0", anyoneReads}}))
@@ -143,8 +144,8 @@ func (w *workload) untilDown(ctx context.Context, n int, out *outcome, began tim
 	w.untilPods(ctx, out, podsGone, began, func(c podCounts) bool { return c.exist == n })
 }
 
-// untilNothing waits until no pod and no child of any set is left except objects that were scaled to zero, which stay as long as
-// their set.
+// untilNothing waits until no pod and no child of any set is left except objects that were scaled to zero, which stay
+// as long as their set.
 func (w *workload) untilNothing(ctx context.Context, scaled schema.GroupVersionResource, out *outcome, began time.Time) {
 	w.untilDown(ctx, 0, out, began)
 	none := func(left []*unstructured.Unstructured) bool { return len(left) == 0 }
@@ -185,8 +186,8 @@ func (w *workload) set(i int) *v1alpha1.PodCliqueSet {
 	return set.Obj()
 }
 
-// scaled returns the objects that the steps scale, by name, with their initial replicas: the sets, or if those have only
-// one replica their scaling groups, or if they have none their cliques.
+// scaled returns the objects that the steps scale, by name, with their initial replicas: the sets, or if those have
+// only one replica their scaling groups, or if they have none their cliques.
 func (w *workload) scaled() (kind schema.GroupVersionResource, names []string, replicas int) {
 	for i := range w.o.sets {
 		switch {
@@ -204,7 +205,8 @@ func (w *workload) scaled() (kind schema.GroupVersionResource, names []string, r
 	return kind, names, replicas
 }
 
-// measured runs one step and adds it with its cost. A step that does not finish ends the benchmark: the next ones follow from it.
+// measured runs one step and adds it with its cost. A step that does not finish ends the benchmark: the next ones
+// follow from it.
 func (w *workload) measured(ctx context.Context, name string, do func(*outcome, time.Time)) {
 	r := outcome{variant: variant{name: name}, load: w.out.load}
 	writes := w.countWrites(ctx)
@@ -232,8 +234,8 @@ func (w *workload) measured(ctx context.Context, name string, do func(*outcome, 
 	w.out.steps = append(w.out.steps, r)
 }
 
-// counters returns figures that only grow: reconciliations by controller, and the calls of Muster's admission webhooks, as measured
-// by the API server. The floor has none.
+// counters returns figures that only grow: reconciliations by controller, and the calls of Muster's admission webhooks,
+// as measured by the API server. The floor has none.
 func (w *workload) counters(ctx context.Context) (passes map[string]sample, webhooks sample) {
 	if w.address == "" {
 		return nil, sample{}
@@ -242,8 +244,8 @@ func (w *workload) counters(ctx context.Context) (passes map[string]sample, webh
 	return passes, byLabel(w.metrics(ctx, w.server)["apiserver_admission_webhook_admission_duration_seconds"], "")[""]
 }
 
-// read returns the objects that muster-controller created for a workload, in the form and order in which a plain client can
-// create them. Pods have the node that muster chose.
+// read returns the objects that muster-controller created for a workload, in the form and order in which a plain client
+// can create them. Pods have the node that muster chose.
 func (w *workload) read(ctx context.Context) []client.Object {
 	var made []client.Object
 	for _, list := range []client.ObjectList{&v2alpha2.PodGroupList{}, &v1alpha1.PodCliqueList{}, &corev1.ServiceList{}, &corev1.PodList{}} {

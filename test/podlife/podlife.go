@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podlife is the life of a pod on its node, as a kubelet reports it: what comes next, and when. It has neither a
-// client nor a clock. The kubelets of test/sim and test/controlplane watch pods, wait, and write what it says.
+// Package podlife is the life of a pod on its node, as a kubelet reports it: what comes next, and when. It has neither
+// a client nor a clock. The kubelets of test/sim and test/controlplane watch pods, wait, and write what it says.
 //
-// All containers of a pod do the same, and their end is that of the pod. Init containers have succeeded when it has started.
+// All containers of a pod do the same, and their end is that of the pod. Init containers have succeeded when it has
+// started.
 package podlife
 
 import (
@@ -16,13 +17,13 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// Program is what the containers of a pod do. With the zero Program a pod is started as soon as it is bound, runs and is
-// ready immediately, and is gone as soon as it is deleted.
+// Program is what the containers of a pod do. With the zero Program a pod is started as soon as it is bound, runs and
+// is ready immediately, and is gone as soon as it is deleted.
 type Program struct {
 	Held       bool // the pod is not started
 	Unpullable bool // its containers wait for their image for ever
-	// AcceptedAfter is the time from the binding of the pod until its kubelet starts it, StartsAfter the time from there to
-	// phase Running, ReadyAfter from there to Ready. A state in which no time passes is not reported.
+	// AcceptedAfter is the time from the binding of the pod until its kubelet starts it, StartsAfter the time from
+	// there to phase Running, ReadyAfter from there to Ready. A state in which no time passes is not reported.
 	AcceptedAfter, StartsAfter, ReadyAfter time.Duration
 	Unready                                bool          // the readiness probe fails
 	UnreadyAfter                           time.Duration // from Ready until the readiness probe fails for good; 0: never

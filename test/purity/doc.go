@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package purity checks that pure packages only compute: facts in, decision out. They import the packages that they name
-// and computing packages of the standard library, and nothing else; they read no clock, print nothing and start no
+// Package purity checks that pure packages only compute: facts in, decision out. They import the packages that they
+// name and computing packages of the standard library, and nothing else; they read no clock, print nothing and start no
 // goroutine.
 //
 //	func TestPure(t *testing.T) {

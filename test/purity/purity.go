@@ -59,8 +59,8 @@ var forbidden = map[string][]string{
 	"fmt":                                  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 
-// impurities returns the violations in a file, and records in used which of the allowed patterns it needs. Source is the
-// file's content; nil: it is read.
+// impurities returns the violations in a file, and records in used which of the allowed patterns it needs. Source is
+// the file's content; nil: it is read.
 func impurities(name string, source any, allowed []string, used map[string]bool) ([]string, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rounds says how often a test repeats what depends on chance or timing, as the environment variable ROUNDS asks.
+// Package rounds says how often a test repeats what depends on chance or timing, as the environment variable ROUNDS
+// asks.
 package rounds
 
 import (

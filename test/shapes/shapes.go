@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shapes has the shapes of real workloads and clusters for tests: role trees of published manifests, and trees of nodes.
-// testdata/README.md names their sources.
+// Package shapes has the shapes of real workloads and clusters for tests: role trees of published manifests, and trees
+// of nodes. testdata/README.md names their sources.
 package shapes
 
 import (
@@ -21,8 +21,8 @@ type Group struct {
 	Min          int    // pods that a leaf needs, children that an inner group needs
 	Pods         int    // of a leaf; 0: an inner group
 	GPUs         int    // of each pod
-	// Required and Preferred are the level of which one domain must or should hold all pods below the group: block, rack or
-	// host. "": none
+	// Required and Preferred are the level of which one domain must or should hold all pods below the group: block,
+	// rack or host. "": none
 	Required, Preferred string
 }
 
@@ -54,8 +54,9 @@ type role struct {
 	Roles                 []role
 }
 
-// Gangs returns the role trees, in the order of the file. A role whose copies are single pods is one leaf, other copies are groups
-// of their own. Roles with GPUs are below one group named "gpus" if they share a domain and there are roles without GPUs.
+// Gangs returns the role trees, in the order of the file. A role whose copies are single pods is one leaf, other copies
+// are groups of their own. Roles with GPUs are below one group named "gpus" if they share a domain and there are roles
+// without GPUs.
 func Gangs() ([]Gang, error) {
 	var trees []struct {
 		Name                         string

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestGangsHaveThePodsOfTheirRoles compares the pods and GPUs of the groups, of all and of the minimum, with the sums of the file.
+// TestGangsHaveThePodsOfTheirRoles compares the pods and GPUs of the groups, of all and of the minimum, with the sums
+// of the file.
 func TestGangsHaveThePodsOfTheirRoles(t *testing.T) {
 	t.Parallel()
 	gangs, err := Gangs()

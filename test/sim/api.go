@@ -34,16 +34,16 @@ import (
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 )
 
-// API is an API server in memory for the kinds of the workload API and the kinds that these own. It implements the rules
-// on which controllers rely: resourceVersions and conflicts, UIDs, generations, the status subresource, preconditions,
-// finalizers, grace periods and propagation of deletions. It has neither validation nor admission.
+// API is an API server in memory for the kinds of the workload API and the kinds that these own. It implements the
+// rules on which controllers rely: resourceVersions and conflicts, UIDs, generations, the status subresource,
+// preconditions, finalizers, grace periods and propagation of deletions. It has neither validation nor admission.
 //
 // It is a client itself, with the semantics of the API server, without a cache. Safe for concurrent use.
 type API struct {
 	apiClient
 
-	// Refuse, if not nil, is called before every write, like admission; if it returns an error, the write fails with it.
-	// Set it between steps.
+	// Refuse, if not nil, is called before every write, like admission; if it returns an error, the write fails with
+	// it. Set it between steps.
 	Refuse func(verb Verb, object client.Object) error
 
 	clock  clock.PassiveClock
@@ -134,8 +134,8 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// watch registers f, which is called with every later change, in the order of resourceVersions and one call at a time. f
-// must not call the API.
+// watch registers f, which is called with every later change, in the order of resourceVersions and one call at a time.
+// f must not call the API.
 func (a *API) watch(f func(Change)) (stop func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-project/muster/pkg/controllers"
 )
 
-// The controllers' cache shows pods that are created and deleted, lose the label that it selects, and are held back, and
-// calls its handlers accordingly.
+// The controllers' cache shows pods that are created and deleted, lose the label that it selects, and are held back,
+// and calls its handlers accordingly.
 func TestViews(t *testing.T) {
 	ctx := t.Context()
 	api, _ := newTestAPI()

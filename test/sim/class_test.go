@@ -105,8 +105,8 @@ func foreign(c *Cluster, annotations map[string]string) {
 	}
 }
 
-// TestASetOfAnotherController: nothing of it is written, created or deleted, and no event tells about it, also when pods and
-// PodCliques come and go, and after a restart. Source: docs/decisions, W12.
+// TestASetOfAnotherController: nothing of it is written, created or deleted, and no event tells about it, also when
+// pods and PodCliques come and go, and after a restart. Source: docs/decisions, W12.
 func TestASetOfAnotherController(t *testing.T) {
 	for name, begin := range map[string]func(c *Cluster){
 		"of another class": func(c *Cluster) { foreign(c, map[string]string{v1alpha1.ControllerClass: "grove"}) },
@@ -141,7 +141,8 @@ func TestASetOfAnotherController(t *testing.T) {
 					c.Fatalf("events:\n%s", now)
 				}
 
-				// The other controller replaces a PodClique and its pods, and deletes the set: the garbage collector alone acts.
+				// The other controller replaces a PodClique and its pods, and deletes the set: the garbage collector
+				// alone acts.
 				for _, clique := range All[*v1alpha1.PodClique](c) {
 					if clique.Name == "chat-0-router" {
 						c.Delete(clique, client.PropagationPolicy(metav1.DeletePropagationForeground))
@@ -161,8 +162,8 @@ func TestASetOfAnotherController(t *testing.T) {
 	}
 }
 
-// TestTheClassOfASetChanges: a set that gets another class is left alone from then on, whatever becomes of its pods, and its
-// service goes on when it gets its class back.
+// TestTheClassOfASetChanges: a set that gets another class is left alone from then on, whatever becomes of its pods,
+// and its service goes on when it gets its class back.
 func TestTheClassOfASetChanges(t *testing.T) {
 	for name, tc := range map[string]struct{ leave, enter func(c *Cluster) }{
 		"of the set":       {func(c *Cluster) { setClass(c, "grove") }, func(c *Cluster) { setClass(c, "") }},

@@ -14,14 +14,15 @@ var _ client.Client = &API{}
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// apiClient is a client of an API: that of users and tests, which the API itself is, or that of a process. It implements the
-// part of client.Client that controllers use.
+// apiClient is a client of an API: that of users and tests, which the API itself is, or that of a process. It
+// implements the part of client.Client that controllers use.
 type apiClient struct {
 	client.Client // nil: methods that are not implemented panic
 
 	api    *API
 	reader client.Reader
-	// before is called before every write, also one with dry-run; if it returns an error, the write fails with it. May be nil.
+	// before is called before every write, also one with dry-run; if it returns an error, the write fails with it. May
+	// be nil.
 	before func(o client.Object, dryRun bool) error
 }
 

@@ -80,8 +80,8 @@ const (
 	kept, told = 40, 400
 )
 
-// New returns a new cluster. Pods start a second after they are bound, become ready two seconds later, and take a second
-// to terminate.
+// New returns a new cluster. Pods start a second after they are bound, become ready two seconds later, and take a
+// second to terminate.
 func New(t testing.TB, options Options) *Cluster {
 	t.Helper()
 	c := &Cluster{t: t, options: options, Clock: clocktesting.NewFakeClock(epoch)}
@@ -352,7 +352,8 @@ func (c *Cluster) RestartScheduler() {
 	c.scheduler = newScheduler(c.API)
 }
 
-// StopScheduler makes the scheduler stand still, as by a SIGSTOP: it does not renew its Lease. ContinueScheduler ends that.
+// StopScheduler makes the scheduler stand still, as by a SIGSTOP: it does not renew its Lease. ContinueScheduler ends
+// that.
 func (c *Cluster) StopScheduler() {
 	c.Timeline.say("muster-scheduler stands still")
 	c.scheduler.stopped = c.Clock.Now()

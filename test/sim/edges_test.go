@@ -17,8 +17,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A pod that is ready for a moment at the deadline, but no longer when its PodClique is reconciled, delays a termination
-// and does not prevent it.
+// A pod that is ready for a moment at the deadline, but no longer when its PodClique is reconciled, delays a
+// termination and does not prevent it.
 func TestReadinessFlapsAtTheDeadline(t *testing.T) {
 	for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
 		c := newWatched(t, watched(time.Minute, 0), 0)
@@ -198,7 +198,8 @@ func TestScalingDuringABreach(t *testing.T) {
 	}
 }
 
-// A failed pod is replaced alone when all pods that ran with it have succeeded: the replacement does not wait for these.
+// A failed pod is replaced alone when all pods that ran with it have succeeded: the replacement does not wait for
+// these.
 func TestLastPodOfAJobIsReplacedAlone(t *testing.T) {
 	for seed := range int64(8) {
 		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Interleaved: seed%2 == 1, Check: invariants()})

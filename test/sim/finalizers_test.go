@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// TestFinalizersOfOthers: all pods of a replica that is terminated are asked to end, although a finalizer of a user keeps one object
-// of the replica. Its replacement waits until that object is gone.
+// TestFinalizersOfOthers: all pods of a replica that is terminated are asked to end, although a finalizer of a user
+// keeps one object of the replica. Its replacement waits until that object is gone.
 func TestFinalizersOfOthers(t *testing.T) {
 	keep := func(o client.Object) { o.SetFinalizers(append(o.GetFinalizers(), foreignFinalizer)) }
 	free := func(o client.Object) { o.SetFinalizers(nil) }
@@ -62,8 +62,8 @@ func TestFinalizersOfOthers(t *testing.T) {
 	}
 }
 
-// TestFinalizerOfADeletedScalingGroup: the pods of a replica that is scaled in end although a finalizer keeps its scaling group, but
-// stay if it is deleted with --cascade=orphan.
+// TestFinalizerOfADeletedScalingGroup: the pods of a replica that is scaled in end although a finalizer keeps its
+// scaling group, but stay if it is deleted with --cascade=orphan.
 func TestFinalizerOfADeletedScalingGroup(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy metav1.DeletionPropagation

@@ -18,8 +18,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// meddle makes another client write to each object of a workload just before a controller does, at most once in each pass. The
-// controller's write is then a conflict.
+// meddle makes another client write to each object of a workload just before a controller does, at most once in each
+// pass. The controller's write is then a conflict.
 func meddle(c *Cluster, write func(ctx context.Context, verb Verb, stored, next client.Object) error) {
 	var mu sync.Mutex
 	last := map[string]int{} // steps
@@ -68,8 +68,8 @@ func annotate(c *Cluster) func(context.Context, Verb, client.Object, client.Obje
 	}
 }
 
-// TestHarmlessWrites: a tool that annotates all objects of a workload just before the controllers write them delays neither an update
-// nor a termination nor a restart, and none of these happens twice.
+// TestHarmlessWrites: a tool that annotates all objects of a workload just before the controllers write them delays
+// neither an update nor a termination nor a restart, and none of these happens twice.
 func TestHarmlessWrites(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(4, 8), Check: both(invariants(), both(terminations(), overdue()))})
 	set := podCliqueSet()
@@ -105,8 +105,9 @@ func TestHarmlessWrites(t *testing.T) {
 	wantAvailable(c, 11)
 }
 
-// TestAnotherLeaderIsNotHarmless: another muster-controller that records a restart, with the same status, at the moment in which this
-// one does, spends one restart with it, not two; and an attempt that it raises for another reason is not overwritten.
+// TestAnotherLeaderIsNotHarmless: another muster-controller that records a restart, with the same status, at the moment
+// in which this one does, spends one restart with it, not two; and an attempt that it raises for another reason is not
+// overwritten.
 func TestAnotherLeaderIsNotHarmless(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(4, 8), Check: both(invariants(), soakJobs{}.check)})
 	c.Create(trainingSet(1, v1alpha1.TrainingSpec{MaxRestarts: ptr.To[int32](3)}))

@@ -21,11 +21,11 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// TestJobHistories: pods of a random job fail and succeed, nodes stop answering, alone or most of them
-// together, are deleted and come back, the scheduler stands still, users delete pods and
-// PodCliques, schedulers preempt, the controllers and the scheduler restart, and caches are held back. restartCount
-// counts the failures that restarted a replica and stays within maxRestarts, an index that has succeeded is not created
-// again, nothing ends because of what is not known, and after all faults have ended the job succeeds, or has failed after as many restarts as it may have.
+// TestJobHistories: pods of a random job fail and succeed, nodes stop answering, alone or most of them together, are
+// deleted and come back, the scheduler stands still, users delete pods and PodCliques, schedulers preempt, the
+// controllers and the scheduler restart, and caches are held back. restartCount counts the failures that restarted a
+// replica and stays within maxRestarts, an index that has succeeded is not created again, nothing ends because of what
+// is not known, and after all faults have ended the job succeeds, or has failed after as many restarts as it may have.
 func TestJobHistories(t *testing.T) {
 	for _, seed := range seeds(10) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -39,7 +39,8 @@ type Kubelet struct {
 	FadingImage string
 	// StopCode is the exit code of the containers of a pod that is being deleted; nil: their exit is not reported.
 	StopCode *int32
-	// Skew is how far the clocks of nodes are ahead, by node; negative: behind. Kubelets write times of their own clocks.
+	// Skew is how far the clocks of nodes are ahead, by node; negative: behind. Kubelets write times of their own
+	// clocks.
 	Skew map[string]time.Duration
 
 	api *API

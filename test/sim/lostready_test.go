@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// A termination is carried out at its deadline although the pods of the lost node are Ready to the end: of the set replica,
-// or of a replica of a scaling group of which enough others serve.
+// A termination is carried out at its deadline although the pods of the lost node are Ready to the end: of the set
+// replica, or of a replica of a scaling group of which enough others serve.
 func TestTerminationWhosePodsStayReady(t *testing.T) {
 	for _, clique := range []string{"chat-0-router", "chat-0-model-1-leader"} {
 		for _, isDeleted := range []bool{true, false} {

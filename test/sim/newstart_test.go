@@ -22,8 +22,8 @@ func wantBreach(c *Cluster, name, reason string) {
 	}
 }
 
-// A PodClique that is scaled to zero and out again, or deleted alone and created again, is new: it is not terminated for
-// a slow start, although one of its name was available in this attempt. Once it is available it can be terminated.
+// A PodClique that is scaled to zero and out again, or deleted alone and created again, is new: it is not terminated
+// for a slow start, although one of its name was available in this attempt. Once it is available it can be terminated.
 func TestNewStartIsNotABreach(t *testing.T) {
 	for name, begin := range map[string]func(c *Cluster){
 		"scaled to zero and out again": func(c *Cluster) {

@@ -18,9 +18,10 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// TestOnePodForEachIndex: nodes of a random job or service stop answering, are deleted and come back, pods end and are deleted, some
-// with a finalizer of others, templates are edited, sets are deleted and created again, and the controllers restart, while
-// their caches are held back. No index has two pods that have not ended, unless one was lost with its node.
+// TestOnePodForEachIndex: nodes of a random job or service stop answering, are deleted and come back, pods end and are
+// deleted, some with a finalizer of others, templates are edited, sets are deleted and created again, and the
+// controllers restart, while their caches are held back. No index has two pods that have not ended, unless one was lost
+// with its node.
 func TestOnePodForEachIndex(t *testing.T) {
 	for _, seed := range seeds(20) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

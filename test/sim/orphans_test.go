@@ -180,8 +180,8 @@ var orphanStories = map[string]struct {
 	}},
 }
 
-// A set that was deleted with --cascade=orphan and is applied again, unchanged, goes on with what it has left: no pod ends, attempts,
-// sizes and updates stay, and everything belongs to it. Source: docs/decisions, W14.
+// A set that was deleted with --cascade=orphan and is applied again, unchanged, goes on with what it has left: no pod
+// ends, attempts, sizes and updates stay, and everything belongs to it. Source: docs/decisions, W14.
 func TestSetIsAppliedAgain(t *testing.T) {
 	for name, story := range orphanStories {
 		t.Run(name, func(t *testing.T) {
@@ -228,8 +228,8 @@ func TestSetIsAppliedAgain(t *testing.T) {
 	}
 }
 
-// What happens to a set that was applied again is what happens to any other: a lost pod is replaced, a breach terminates a replica,
-// which has the next attempt, a job uses its restarts, and an edit is rolled out.
+// What happens to a set that was applied again is what happens to any other: a lost pod is replaced, a breach
+// terminates a replica, which has the next attempt, a job uses its restarts, and an edit is rolled out.
 func TestSetThatWasAppliedAgainLives(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(8, 4), Check: both(invariants(), both(terminations(), updates()))})
 	set := watched(time.Minute, 0)
@@ -346,8 +346,8 @@ func TestSetIsAppliedAgainDuringAnUpdate(t *testing.T) {
 	}
 }
 
-// What belongs to another controller, or was not made for a set of this name, is not adopted and not changed. The set says so, and
-// everything else goes on.
+// What belongs to another controller, or was not made for a set of this name, is not adopted and not changed. The set
+// says so, and everything else goes on.
 func TestForeignObjectsAreNotAdopted(t *testing.T) {
 	for name, edit := range map[string]func(*corev1.Service){
 		"another controller": nil,
@@ -393,7 +393,8 @@ func podGroupLabels(c *Cluster) map[string]string {
 	return maps.Clone(All[*v2alpha2.PodGroup](c)[0].Labels)
 }
 
-// A job is not an update of another one: of a changed manifest, or after a failure, nothing is adopted, and the set says what to do.
+// A job is not an update of another one: of a changed manifest, or after a failure, nothing is adopted, and the set
+// says what to do.
 func TestAnotherJobIsNotTheOneThatWasLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		lives  func(c *Cluster)
@@ -447,8 +448,9 @@ func TestAnotherJobIsNotTheOneThatWasLeft(t *testing.T) {
 	}
 }
 
-// A set that has no place for a PodClique that was left, or differs in what is immutable, adopts nothing: pods would end, or every
-// later write to the PodClique would be refused. Neither does another job. When the former manifest is applied, all goes on.
+// A set that has no place for a PodClique that was left, or differs in what is immutable, adopts nothing: pods would
+// end, or every later write to the PodClique would be refused. Neither does another job. When the former manifest is
+// applied, all goes on.
 func TestSetOfAnotherShapeAdoptsNothing(t *testing.T) {
 	job := func() *v1alpha1.PodCliqueSet { return trainingSet(2, v1alpha1.TrainingSpec{}) }
 	for name, tc := range map[string]struct {
@@ -501,8 +503,8 @@ func TestSetOfAnotherShapeAdoptsNothing(t *testing.T) {
 	}
 }
 
-// orphaned returns a cluster with a set that has raised attempts and was deleted with --cascade=orphan, the UIDs of its pods and its
-// manifest.
+// orphaned returns a cluster with a set that has raised attempts and was deleted with --cascade=orphan, the UIDs of its
+// pods and its manifest.
 func orphaned(t *testing.T, seed int64) (*Cluster, map[string]types.UID, *v1alpha1.PodCliqueSet) {
 	t.Helper()
 	c := New(t, Options{Nodes: Nodes(8, 4), Seed: seed, Interleaved: seed%2 == 1, Check: both(invariants(), terminations())})
@@ -593,8 +595,8 @@ func TestAdoptionWithCachesThatAreBehind(t *testing.T) {
 	}
 }
 
-// A set that is deleted with --cascade=orphan again while it adopts, after each number of steps, loses nothing; one that is deleted
-// in the background takes with it what it has adopted, and the rest stays until it is applied again.
+// A set that is deleted with --cascade=orphan again while it adopts, after each number of steps, loses nothing; one
+// that is deleted in the background takes with it what it has adopted, and the rest stays until it is applied again.
 func TestSetIsDeletedWhileItAdopts(t *testing.T) {
 	for n := 1; n < 120; n += often(2, 22) {
 		c, before, again := orphaned(t, 0)

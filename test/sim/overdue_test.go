@@ -18,8 +18,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// overdueAfter is the time after a deadline within which a replica has to be terminated, restarted or failed. Caches that
-// are held back and crashes of the controllers take some of it.
+// overdueAfter is the time after a deadline within which a replica has to be terminated, restarted or failed. Caches
+// that are held back and crashes of the controllers take some of it.
 const overdueAfter = 2 * time.Minute
 
 // overdue returns the check that every cause past its time has its act, the reverse of terminations: what was available
@@ -89,8 +89,8 @@ func observeUnknown(c *Cluster, unknown map[types.UID]time.Time) {
 	}
 }
 
-// observeJobs records which PodCliques of Training workloads have enough pods that run, or may run, or have
-// succeeded. One that has not started is not below its minimum yet, and what has failed waits as long as another pod of its
+// observeJobs records which PodCliques of Training workloads have enough pods that run, or may run, or have succeeded.
+// One that has not started is not below its minimum yet, and what has failed waits as long as another pod of its
 // replica may run on a node that does not answer.
 func observeJobs(c *Cluster, jobs shortage) {
 	replica := func(o client.Object) string {

@@ -99,8 +99,8 @@ func TestJobIsCreatedAgain(t *testing.T) {
 	}
 }
 
-// A job is created again ten times within the grace period of its pods: the last one runs, and no pod is created for the
-// others once they are gone. The pods may date from a version that did not write whose they are.
+// A job is created again ten times within the grace period of its pods: the last one runs, and no pod is created for
+// the others once they are gone. The pods may date from a version that did not write whose they are.
 func TestJobIsCreatedAgainTenTimes(t *testing.T) {
 	for seed := range int64(6) {
 		c := New(t, Options{Nodes: Nodes(2, 4), Seed: seed, Interleaved: seed%2 == 1, Check: invariants()})
@@ -132,8 +132,8 @@ func TestJobIsCreatedAgainTenTimes(t *testing.T) {
 	}
 }
 
-// A service that is created again while the pods of the deleted one terminate raises no attempt, whatever its shape, and
-// also if the deleted one had raised some. A replica of a set that is scaled in and out again raises at most one.
+// A service that is created again while the pods of the deleted one terminate raises no attempt, whatever its shape,
+// and also if the deleted one had raised some. A replica of a set that is scaled in and out again raises at most one.
 func TestServiceIsCreatedAgain(t *testing.T) {
 	for name, s := range shapes {
 		for seed := range int64(4) {

@@ -59,8 +59,8 @@ func cordon(c *Cluster, yes bool) {
 	}
 }
 
-// TestJobThatIsPreempted: it is restarted as a gang, although no restarts are allowed, waits for room, and runs again. Its
-// maxRuntime runs on, and a failure is a failure as before. Source: docs/decisions, J9.
+// TestJobThatIsPreempted: it is restarted as a gang, although no restarts are allowed, waits for room, and runs again.
+// Its maxRuntime runs on, and a failure is a failure as before. Source: docs/decisions, J9.
 func TestJobThatIsPreempted(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Kubelet.Linger, c.Kubelet.StopCode = 5*time.Second, ptr.To(int32(143))
@@ -101,8 +101,8 @@ func TestJobThatIsPreempted(t *testing.T) {
 	c.Timeline.Golden(t, "job-preempted")
 }
 
-// TestJobThatIsPreemptedInPart: what decides is whether all missing pods were preempted, and what was recorded before their
-// objects were gone.
+// TestJobThatIsPreemptedInPart: what decides is whether all missing pods were preempted, and what was recorded before
+// their objects were gone.
 func TestJobThatIsPreemptedInPart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -180,8 +180,8 @@ func TestJobThatIsPreemptedInPart(t *testing.T) {
 	}
 }
 
-// TestCrashAfterEachWriteOfAPreemption: a preemption uses no restart and raises the attempt once, after whichever write the
-// controllers crash.
+// TestCrashAfterEachWriteOfAPreemption: a preemption uses no restart and raises the attempt once, after whichever write
+// the controllers crash.
 func TestCrashAfterEachWriteOfAPreemption(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(3) {
@@ -215,10 +215,10 @@ func TestCrashAfterEachWriteOfAPreemption(t *testing.T) {
 	}
 }
 
-// TestPreemptedInferenceIsTerminatedOnce: a preempted set replica with a termination delay that waits for room is replaced
-// once when the delay is over, and then waits, because what was never available in its attempt is not terminated. The set tells who
-// preempted it, also if the controllers observe it late: its PodGroup says so until the minimum is bound again.
-// Source: docs/decisions, T5.
+// TestPreemptedInferenceIsTerminatedOnce: a preempted set replica with a termination delay that waits for room is
+// replaced once when the delay is over, and then waits, because what was never available in its attempt is not
+// terminated. The set tells who preempted it, also if the controllers observe it late: its PodGroup says so until the
+// minimum is bound again. Source: docs/decisions, T5.
 func TestPreemptedInferenceIsTerminatedOnce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -277,9 +277,9 @@ func TestPreemptedInferenceIsTerminatedOnce(t *testing.T) {
 	}
 }
 
-// TestSetsOfBothTypesArePreempted: two preemptors end a training job and a service whose pods take a minute to end, one while the pods of
-// the other one end, in both orders. Nothing is bound in their place before they have ended and there is room; then both run again, and no
-// restart was used.
+// TestSetsOfBothTypesArePreempted: two preemptors end a training job and a service whose pods take a minute to end, one
+// while the pods of the other one end, in both orders. Nothing is bound in their place before they have ended and there
+// is room; then both run again, and no restart was used.
 func TestSetsOfBothTypesArePreempted(t *testing.T) {
 	t.Parallel()
 	for _, order := range [][2]string{{"job-", "chat-"}, {"chat-", "job-"}} {
@@ -314,8 +314,8 @@ func TestSetsOfBothTypesArePreempted(t *testing.T) {
 	}
 }
 
-// TestSurplusThatIsPreempted: a set tells what was taken above its minimum, when and by whom, until pods have taken its place. Its minimum
-// runs on, and nothing is restarted. Source: docs/decisions, G24.
+// TestSurplusThatIsPreempted: a set tells what was taken above its minimum, when and by whom, until pods have taken its
+// place. Its minimum runs on, and nothing is restarted. Source: docs/decisions, G24.
 func TestSurplusThatIsPreempted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set     *v1alpha1.PodCliqueSet

@@ -143,7 +143,8 @@ func (p *process) GetCache() cache.Cache { return p.cache }
 // GetFieldIndexer implements manager.Manager.
 func (p *process) GetFieldIndexer() client.FieldIndexer { return p.cache }
 
-// GetClient implements manager.Manager. The client reads from the cache, and writes to the API server until the process crashes.
+// GetClient implements manager.Manager. The client reads from the cache, and writes to the API server until the process
+// crashes.
 func (p *process) GetClient() client.Client {
 	return apiClient{api: p.api, reader: p.cache, before: p.write}
 }

@@ -168,8 +168,8 @@ func TestRejectedTemplateOnDelete(t *testing.T) {
 	wantEvents(c, 1, v1alpha1.EventTemplateRejected)
 }
 
-// Whichever write is the last before a crash, or is a conflict: a rejected template replaces nothing, the update goes on
-// with a template that is accepted, and a restarted process does not repeat the event.
+// Whichever write is the last before a crash, or is a conflict: a rejected template replaces nothing, the update goes
+// on with a template that is accepted, and a restarted process does not repeat the event.
 func TestRejectedTemplateCrashes(t *testing.T) {
 	for n := range 8 {
 		for _, crash := range []bool{false, true} {

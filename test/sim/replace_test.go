@@ -142,8 +142,8 @@ func TestReplaceBesideARival(t *testing.T) {
 	}
 }
 
-// TestCrashAfterEachWriteOfAReplacement: a replacement has the same result as without a crash, after whichever write the
-// controllers crash.
+// TestCrashAfterEachWriteOfAReplacement: a replacement has the same result as without a crash, after whichever write
+// the controllers crash.
 func TestCrashAfterEachWriteOfAReplacement(t *testing.T) {
 	for _, prefix := range []string{"chat", "chat-0-model-1"} {
 		for n := 0; ; n++ {

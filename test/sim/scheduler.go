@@ -333,7 +333,8 @@ func (s *scheduler) answer(ctx context.Context, pod *corev1.Pod) error {
 	return tolerant(s.api.Status().Update(ctx, newest))
 }
 
-// report writes the status of one PodGroup, and answers its pods. Changes of counts alone are written together with the next other change.
+// report writes the status of one PodGroup, and answers its pods. Changes of counts alone are written together with the
+// next other change.
 func (s *scheduler) report() error {
 	var key gangs.Key
 	for k := range s.dirty {

@@ -105,8 +105,8 @@ func TestAZoneIsSilent(t *testing.T) {
 	c.Timeline.Golden(t, "silent-zone")
 }
 
-// Nodes that were cut off together answer again one after the other: those that are still silent when most answer have their
-// grace, and nothing ends.
+// Nodes that were cut off together answer again one after the other: those that are still silent when most answer have
+// their grace, and nothing ends.
 func TestNodesAnswerOneAfterTheOther(t *testing.T) {
 	for _, count := range []int{2, 3, 9} {
 		t.Run(fmt.Sprintf("%d nodes", count), func(t *testing.T) {
@@ -127,8 +127,9 @@ func TestNodesAnswerOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// The API server is away for 31 s in the middle of an update: no status changes, the programs give up the lead and are restarted,
-// and when it is back, all nodes are silent until their kubelets have written again. The update goes on, and nothing else ends.
+// The API server is away for 31 s in the middle of an update: no status changes, the programs give up the lead and are
+// restarted, and when it is back, all nodes are silent until their kubelets have written again. The update goes on, and
+// nothing else ends.
 func TestAnUpdateWithoutAPIServer(t *testing.T) {
 	for _, into := range []time.Duration{time.Second, 3 * time.Second, 5 * time.Second, 7 * time.Second} {
 		nodes := Nodes(3, 4)
@@ -207,8 +208,8 @@ func TestASingleSilentNode(t *testing.T) {
 	}
 }
 
-// The peers of a pod whose node does not answer exit, because they wait for it. If the node is lost, the restart uses none.
-// If it answers again within its grace, the peers have failed. Nothing is decided before.
+// The peers of a pod whose node does not answer exit, because they wait for it. If the node is lost, the restart uses
+// none. If it answers again within its grace, the peers have failed. Nothing is decided before.
 func TestPeersOfASilentNode(t *testing.T) {
 	for name, tc := range map[string]struct {
 		silent string // the PodClique of whose first pod the node does not answer
@@ -307,8 +308,8 @@ func TestANodeIsDeleted(t *testing.T) {
 	}
 }
 
-// The scheduler stands still while a pod is replaced: the healthy pods of its replica stay, and the status says who does
-// not answer. When it continues, the replacement starts.
+// The scheduler stands still while a pod is replaced: the healthy pods of its replica stay, and the status says who
+// does not answer. When it continues, the replacement starts.
 func TestASilentScheduler(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), nothingEndsUnknown())})
 	c.Timeline.Say("a service is created")
@@ -362,8 +363,8 @@ func TestASchedulerWithoutRoomHasAnswered(t *testing.T) {
 	}
 }
 
-// The leader stands still for 24 s, in which a pod is not ready for a while. When it continues, its cache shows that one
-// event after the other: it reports no breach of the past.
+// The leader stands still for 24 s, in which a pod is not ready for a while. When it continues, its cache shows that
+// one event after the other: it reports no breach of the past.
 func TestALeaderThatStoodStill(t *testing.T) {
 	for _, seed := range seeds(10) {
 		c := New(t, Options{Nodes: Nodes(4, 4), Seed: seed, Check: func(c *Cluster) error {
@@ -464,8 +465,9 @@ func (w *unknownWatch) check(c *Cluster) error {
 	return nil
 }
 
-// misses reports whether a PodClique of a replica of a set was below its minimum for certain before the latest step. -1: of
-// any replica. isFailure: and its pods failed for themselves, because no node of the replica was silent that may be lost.
+// misses reports whether a PodClique of a replica of a set was below its minimum for certain before the latest step.
+// -1: of any replica. isFailure: and its pods failed for themselves, because no node of the replica was silent that may
+// be lost.
 func (w *unknownWatch) misses(c *Cluster, set string, replica int, isFailure bool) bool {
 	sets := All[*v1alpha1.PodCliqueSet](c)
 	i := slices.IndexFunc(sets, func(s *v1alpha1.PodCliqueSet) bool { return s.Name == set })

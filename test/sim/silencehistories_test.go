@@ -17,8 +17,8 @@ import (
 
 // TestSilentHistories: nodes of a random service fall silent, alone, half of a zone or most of them, flap, and are
 // registered again; the scheduler stands still, or answers for some gangs only; meanwhile pods are deleted and become
-// unready, the controllers and the scheduler restart, and caches are held back. Nothing ends because of what is not known,
-// nothing that is known is left, and when all faults have ended the service is available.
+// unready, the controllers and the scheduler restart, and caches are held back. Nothing ends because of what is not
+// known, nothing that is known is left, and when all faults have ended the service is available.
 func TestSilentHistories(t *testing.T) {
 	for _, seed := range seeds(10) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -151,8 +151,8 @@ func (f *silenceFuzz) lose(node string) {
 	f.lost = append(f.lost, node)
 }
 
-// loseSome loses likely of so many nodes of a zone, "" for all, some together and some within seconds, and restores most of them
-// later, one after the other.
+// loseSome loses likely of so many nodes of a zone, "" for all, some together and some within seconds, and restores
+// most of them later, one after the other.
 func (f *silenceFuzz) loseSome(of, likely int, zone string) {
 	for _, node := range All[*corev1.Node](f.Cluster) {
 		if (zone == "" || node.Labels[corev1.LabelTopologyZone] == zone) && !slices.Contains(f.lost, node.Name) && f.random.Intn(of) < likely {

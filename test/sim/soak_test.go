@@ -546,8 +546,8 @@ func (s *soak) wholeSet(set *v1alpha1.PodCliqueSet, want map[string]int) {
 			s.Fatalf("PodClique %s has %d pods that run, want %d", clique.Name, running, clique.Spec.Replicas)
 		}
 	}
-	// A replica has a standalone PodClique and a scaling group with a leader and workers; a replica of a job has workers
-	// only.
+	// A replica has a standalone PodClique and a scaling group with a leader and workers; a replica of a job has
+	// workers only.
 	want[v1alpha1.KindPodCliqueScalingGroup] += int(set.Spec.Replicas)
 	want[v1alpha1.KindPodClique] += int(set.Spec.Replicas)
 	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](s.Cluster) {
@@ -599,7 +599,8 @@ func (p *process) entries() int {
 	return sum
 }
 
-// entries counts the entries of maps and lists that are reachable through types of the controllers and of the scheduler.
+// entries counts the entries of maps and lists that are reachable through types of the controllers and of the
+// scheduler.
 func entries(v reflect.Value, seen map[unsafe.Pointer]bool) int {
 	switch v.Kind() {
 	case reflect.Interface:

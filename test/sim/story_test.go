@@ -24,8 +24,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// podCliqueSet is chat: a set with a standalone clique of 2 and a scaling group of 2 replicas, one of which is needed, with
-// a leader and 2 workers each: 8 GPUs.
+// podCliqueSet is chat: a set with a standalone clique of 2 and a scaling group of 2 replicas, one of which is needed,
+// with a leader and 2 workers each: 8 GPUs.
 func podCliqueSet() *v1alpha1.PodCliqueSet {
 	return wrappers.MakePodCliqueSet("chat", "ns").
 		Clique("router", 2, wrappers.MinAvailable(2), wrappers.GPUs(1)).
@@ -127,8 +127,8 @@ func wantNothing(c *Cluster) {
 	}
 }
 
-// invariants returns the check that runs after every step: that of hosts; and a PodGroup that has never been admitted has bound
-// pods only while its plan is being bound, during which the clock does not move.
+// invariants returns the check that runs after every step: that of hosts; and a PodGroup that has never been admitted
+// has bound pods only while its plan is being bound, during which the clock does not move.
 func invariants() func(*Cluster) error {
 	partial := map[string]time.Duration{} // partly bound PodGroups, and since when
 	lost := hosts{}
@@ -164,8 +164,8 @@ func invariants() func(*Cluster) error {
 	}
 }
 
-// hosts are the pods that were lost once, which a restored node still has to stop. check returns an error if two pods have the same
-// host name and none of them has ended or was lost with its node.
+// hosts are the pods that were lost once, which a restored node still has to stop. check returns an error if two pods
+// have the same host name and none of them has ended or was lost with its node.
 type hosts map[types.UID]bool
 
 func (lost hosts) check(c *Cluster) error {

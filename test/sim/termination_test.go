@@ -94,8 +94,8 @@ func answering(c *Cluster) map[string]bool {
 	return answers
 }
 
-// loseReadyPods makes the node of a pod stop answering, without a change of its pods: they stay Ready until somebody acts.
-// isDeleted: the node is deleted; otherwise it has the taint.
+// loseReadyPods makes the node of a pod stop answering, without a change of its pods: they stay Ready until somebody
+// acts. isDeleted: the node is deleted; otherwise it has the taint.
 func loseReadyPods(c *Cluster, pod *corev1.Pod, isDeleted bool) {
 	c.t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pod.Spec.NodeName}}
@@ -115,8 +115,8 @@ func loseReadyPods(c *Cluster, pod *corev1.Pod, isDeleted bool) {
 type shortage struct {
 	since     map[string]time.Time
 	available map[string]bool
-	// unknownIsUp: a pod of which nothing is known is up: one that runs on a node that does not answer, or that waits for a
-	// scheduler that stands still, and is not being deleted.
+	// unknownIsUp: a pod of which nothing is known is up: one that runs on a node that does not answer, or that waits
+	// for a scheduler that stands still, and is not being deleted.
 	unknownIsUp bool
 }
 
@@ -206,7 +206,8 @@ func shortestDelays(c *Cluster) map[string]time.Duration {
 
 // terminations returns the check that runs after every step: a replica is terminated only if a PodClique of the attempt
 // that ends, or a scaling group in it, was available, has been continuously below its minimum for the shortest delay
-// that applies, and still is. So no replica is terminated twice for one breach, early, or without having been available.
+// that applies, and still is. So no replica is terminated twice for one breach, early, or without having been
+// available.
 func terminations() func(*Cluster) error {
 	short := newShortage()
 	attempts := map[string]int32{} // by owner and index

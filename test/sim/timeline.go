@@ -135,7 +135,8 @@ const (
 	// ofCondition is the prefix of the names of conditions; pods of a PodClique can be Succeeded too.
 	ofCondition = "condition "
 	breached    = ofCondition + v1alpha1.ConditionMinAvailableBreached
-	// notBreached is the value of MinAvailableBreached False, whatever its reason; an absent condition counts as this too.
+	// notBreached is the value of MinAvailableBreached False, whatever its reason; an absent condition counts as this
+	// too.
 	notBreached = "False"
 )
 

@@ -20,8 +20,8 @@ func topologyBinding() *v1alpha1.ClusterTopologyBinding {
 		Levels: []v1alpha1.ClusterTopologyLevel{{Domain: "block", Key: "l/block"}, {Domain: "rack", Key: "l/rack"}}}}
 }
 
-// TestTopologyDisappears: without its ClusterTopologyBinding a set runs on, also beyond its termination delay, and what is
-// added to it waits until the binding exists again. Source: docs/decisions, W11.
+// TestTopologyDisappears: without its ClusterTopologyBinding a set runs on, also beyond its termination delay, and what
+// is added to it waits until the binding exists again. Source: docs/decisions, W11.
 func TestTopologyDisappears(t *testing.T) {
 	nodes := Nodes(3, 4)
 	for _, node := range nodes {

@@ -23,7 +23,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// trainingSet is a Training workload, job, of so many replicas: a launcher, and a scaling group of one replica with 2 workers. 3 GPUs each.
+// trainingSet is a Training workload, job, of so many replicas: a launcher, and a scaling group of one replica with 2
+// workers. 3 GPUs each.
 func trainingSet(replicas int32, limits v1alpha1.TrainingSpec) *v1alpha1.PodCliqueSet {
 	return wrappers.MakePodCliqueSet("job", "ns").Replicas(replicas).Training().
 		Clique("launcher", 1, wrappers.RestartPolicy(corev1.RestartPolicyNever), wrappers.GPUs(1)).
@@ -209,8 +210,8 @@ func TestJobThatKeepsFailing(t *testing.T) {
 	fail(10, 10*time.Second)
 }
 
-// TestJobThatGivesUpAPod: a pod above the minimum that always fails is replaced with a growing delay, five times, and the
-// job succeeds without it.
+// TestJobThatGivesUpAPod: a pod above the minimum that always fails is replaced with a growing delay, five times, and
+// the job succeeds without it.
 func TestJobThatGivesUpAPod(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(wrappers.MakePodCliqueSet("job", "ns").Replicas(1).Training().
@@ -399,8 +400,8 @@ func TestJobRecoversAtTheDeadline(t *testing.T) {
 	}
 }
 
-// TestCrashAfterEachWriteOfARestart: a failure is one restart, after whichever write the controllers crash, and the pods
-// of an attempt are created after those of the previous attempt are gone.
+// TestCrashAfterEachWriteOfARestart: a failure is one restart, after whichever write the controllers crash, and the
+// pods of an attempt are created after those of the previous attempt are gone.
 func TestCrashAfterEachWriteOfARestart(t *testing.T) {
 	for n := 0; ; n++ {
 		c, made := newRestart(t, Options{})
@@ -579,8 +580,8 @@ func skewed(seed int64) map[string]time.Duration {
 	return map[string]time.Duration{"n0": skews[seed%7], "n1": skews[seed/7%7]}
 }
 
-// TestClocksOfNodes: the clock of a kubelet decides neither whether a deleted pod has succeeded, nor when a failed one is
-// replaced, nor whether it is replaced with a back-off.
+// TestClocksOfNodes: the clock of a kubelet decides neither whether a deleted pod has succeeded, nor when a failed one
+// is replaced, nor whether it is replaced with a back-off.
 func TestClocksOfNodes(t *testing.T) {
 	for seed := range int64(7) {
 		t.Run(skewed(seed)["n0"].String(), func(t *testing.T) {
@@ -611,9 +612,9 @@ func TestClocksOfNodes(t *testing.T) {
 	}
 }
 
-// TestJobsInAnyOrder: two replicas fail and succeed, with the steps in random orders, with crashes of the controllers at
-// random writes, with caches that are held back, and with nodes whose clocks are wrong. Each failure is one restart, and
-// in the end no object is left.
+// TestJobsInAnyOrder: two replicas fail and succeed, with the steps in random orders, with crashes of the controllers
+// at random writes, with caches that are held back, and with nodes whose clocks are wrong. Each failure is one restart,
+// and in the end no object is left.
 func TestJobsInAnyOrder(t *testing.T) {
 	for seed := range int64(20) {
 		t.Run(fmt.Sprintf("seed %d", seed+1), func(t *testing.T) {

@@ -63,8 +63,8 @@ func TestTrouble(t *testing.T) {
 	c.Timeline.Golden(t, "trouble")
 }
 
-// TestPhaseOfSetWhoseNodesDoNotAnswer: nobody knows whether its pods run, so it is not Running, whether its pods were ready
-// before or not. Source: docs/decisions, J7 and J11.
+// TestPhaseOfSetWhoseNodesDoNotAnswer: nobody knows whether its pods run, so it is not Running, whether its pods were
+// ready before or not. Source: docs/decisions, J7 and J11.
 func TestPhaseOfSetWhoseNodesDoNotAnswer(t *testing.T) {
 	for name, unready := range map[string]bool{"ready pods": false, "pods that are not ready": true} {
 		t.Run(name, func(t *testing.T) {
@@ -96,8 +96,8 @@ func TestPhaseOfSetWhoseNodesDoNotAnswer(t *testing.T) {
 	}
 }
 
-// TestWaitsForRoom: two sets on nodes with room for one. The second starts when the first is gone, and neither is partly
-// bound.
+// TestWaitsForRoom: two sets on nodes with room for one. The second starts when the first is gone, and neither is
+// partly bound.
 func TestWaitsForRoom(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(2, 4), Check: invariants()})
 	c.Create(podCliqueSet())
@@ -257,8 +257,8 @@ func TestAttemptThatTheCacheShowsLate(t *testing.T) {
 	}
 }
 
-// TestPodsThatTheCacheShowsLate: the cache does not show pods that were created, and the template is edited. Pods of the new
-// template have other names, so the API server would accept a second pod of the same index.
+// TestPodsThatTheCacheShowsLate: the cache does not show pods that were created, and the template is edited. Pods of
+// the new template have other names, so the API server would accept a second pod of the same index.
 func TestPodsThatTheCacheShowsLate(t *testing.T) {
 	for name, age := range map[string]time.Duration{"before the first status": 0, "with a status": time.Minute} {
 		t.Run(name, func(t *testing.T) {

@@ -64,7 +64,8 @@ func wantUpdated(c *Cluster) {
 	wantTemplateHashes(c)
 }
 
-// wantTemplateHashes fails the test unless the status of each scaling group with replicas has the template hashes of its pods.
+// wantTemplateHashes fails the test unless the status of each scaling group with replicas has the template hashes of
+// its pods.
 func wantTemplateHashes(c *Cluster) {
 	c.t.Helper()
 	for _, g := range All[*v1alpha1.PodCliqueScalingGroup](c) {

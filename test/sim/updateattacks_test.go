@@ -72,8 +72,8 @@ func newSized(t *testing.T, nodes int, replicas, n, minimum int32) *Cluster {
 	return c
 }
 
-// TestUpdateWaitsUntilAPodIsBound: the replica that is not available is updated first; its new pod is not bound for a few
-// seconds. The next replica waits: it is not known that the pod does not fit.
+// TestUpdateWaitsUntilAPodIsBound: the replica that is not available is updated first; its new pod is not bound for a
+// few seconds. The next replica waits: it is not known that the pod does not fit.
 func TestUpdateWaitsUntilAPodIsBound(t *testing.T) {
 	t.Parallel()
 	c := newSized(t, 3, 3, 1, 1)
@@ -130,7 +130,8 @@ func TestUpdateWaitsUntilTheGroupIsBound(t *testing.T) {
 	wantReplaced(c, before, "chat-2-")
 }
 
-// TestLastPodOfTheEarlierTemplateIsLost: the last pod that a stuck update has not reached comes back with its template, however often it is lost.
+// TestLastPodOfTheEarlierTemplateIsLost: the last pod that a stuck update has not reached comes back with its template,
+// however often it is lost.
 func TestLastPodOfTheEarlierTemplateIsLost(t *testing.T) {
 	t.Parallel()
 	c := newSized(t, 1, 1, 2, 1)
@@ -273,7 +274,8 @@ func TestIndicesWithAGap(t *testing.T) {
 	}
 }
 
-// TestPartitionAndEdit: a partition and a new template in one edit, while a replica below the partition is being updated.
+// TestPartitionAndEdit: a partition and a new template in one edit, while a replica below the partition is being
+// updated.
 func TestPartitionAndEdit(t *testing.T) {
 	t.Parallel()
 	c := newService(t, Nodes(3, 4), 3, nil)
@@ -295,8 +297,9 @@ func TestPartitionAndEdit(t *testing.T) {
 	}
 }
 
-// TestFixWithAPartition: the replica that is being updated never becomes ready; the edit that corrects the template sets a
-// partition above it. The replicas from the partition on are updated, and the stuck one when the partition is removed.
+// TestFixWithAPartition: the replica that is being updated never becomes ready; the edit that corrects the template
+// sets a partition above it. The replicas from the partition on are updated, and the stuck one when the partition is
+// removed.
 func TestFixWithAPartition(t *testing.T) {
 	t.Parallel()
 	for _, fixed := range []string{"main:3", "main:1"} {
@@ -330,8 +333,8 @@ func TestFixWithAPartition(t *testing.T) {
 	}
 }
 
-// TestUpdatedReplicaIsTerminated: an updated replica fails, and is terminated. While it is replaced, which takes seconds, no
-// other replica is updated.
+// TestUpdatedReplicaIsTerminated: an updated replica fails, and is terminated. While it is replaced, which takes
+// seconds, no other replica is updated.
 func TestUpdatedReplicaIsTerminated(t *testing.T) {
 	t.Parallel()
 	c := newService(t, Nodes(3, 3), 3, func(set *v1alpha1.PodCliqueSet) {
@@ -358,8 +361,8 @@ func TestUpdatedReplicaIsTerminated(t *testing.T) {
 	wantReplaced(c, before, "chat-1-", "chat-2-")
 }
 
-// TestTerminatedAfterASecondEdit: a replica that the first of two updates has updated, and the second has not reached, is
-// terminated: all of it comes back with the template that it had.
+// TestTerminatedAfterASecondEdit: a replica that the first of two updates has updated, and the second has not reached,
+// is terminated: all of it comes back with the template that it had.
 func TestTerminatedAfterASecondEdit(t *testing.T) {
 	t.Parallel()
 	c := New(t, Options{Nodes: Nodes(8, 4), Check: invariants()})
@@ -390,8 +393,8 @@ func TestTerminatedAfterASecondEdit(t *testing.T) {
 	}
 }
 
-// TestPodCliqueIsDeletedAfterASecondEdit: neither of two updates has reached the replica of the PodClique. That its scaling
-// group, which the first does not change, is told the second template is no reason to create it from that.
+// TestPodCliqueIsDeletedAfterASecondEdit: neither of two updates has reached the replica of the PodClique. That its
+// scaling group, which the first does not change, is told the second template is no reason to create it from that.
 func TestPodCliqueIsDeletedAfterASecondEdit(t *testing.T) {
 	t.Parallel()
 	c := newRollout(t, 2, nil)
@@ -453,7 +456,8 @@ func TestRejectionIsNoStall(t *testing.T) {
 	wantEvents(c, 0, v1alpha1.EventUpdateStalled)
 }
 
-// TestPauseAtAnyTime: a paused update deletes no further pod, even if the controller of the PodClique sees the pause late.
+// TestPauseAtAnyTime: a paused update deletes no further pod, even if the controller of the PodClique sees the pause
+// late.
 func TestPauseAtAnyTime(t *testing.T) {
 	t.Parallel()
 	for at := range 40 {
@@ -477,7 +481,8 @@ func TestPauseAtAnyTime(t *testing.T) {
 	}
 }
 
-// withoutNewFields stops the controllers, removes from every status what the release before did not write, and starts them.
+// withoutNewFields stops the controllers, removes from every status what the release before did not write, and starts
+// them.
 func withoutNewFields(c *Cluster) {
 	c.process.end()
 	c.process = nil

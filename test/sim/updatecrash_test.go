@@ -84,8 +84,8 @@ func TestCrashAfterEachWriteOfARollout(t *testing.T) {
 	}
 }
 
-// A replica that a scaling group gets while its update is paused has one template, the previous one, after whichever write the
-// controllers crash. Source: docs/decisions, U9.
+// A replica that a scaling group gets while its update is paused has one template, the previous one, after whichever
+// write the controllers crash. Source: docs/decisions, U9.
 func TestNewReplicaOfAPausedUpdateAfterEachCrash(t *testing.T) {
 	for n := 0; ; n++ {
 		c := newRollout(t, 1, nil)

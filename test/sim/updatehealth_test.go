@@ -39,9 +39,9 @@ func progressing(c *Cluster) (reason, message string) {
 	return p.Reason, p.Message
 }
 
-// A release whose pods become ready and then fail reaches one unit with minReadySeconds, and without them the units that
-// were replaced before the first of them failed; never all. At the level of pods, of replicas of a scaling group, and of
-// replicas of a set. The update goes on when the template is corrected.
+// A release whose pods become ready and then fail reaches one unit with minReadySeconds, and without them the units
+// that were replaced before the first of them failed; never all. At the level of pods, of replicas of a scaling group,
+// and of replicas of a set. The update goes on when the template is corrected.
 func TestReleaseThatFades(t *testing.T) {
 	for level, set := range map[string]*v1alpha1.PodCliqueSet{
 		"pods": wrappers.MakePodCliqueSet("chat", "ns").Clique("web", 8, wrappers.MinAvailable(2), wrappers.GPUs(1)).Obj(),
@@ -92,8 +92,8 @@ func TestReleaseThatFades(t *testing.T) {
 	}
 }
 
-// An edit within minReadySeconds after the start of a set: what is ready serves, though it is not available yet, so one unit
-// is replaced at a time and at most one does not serve, at each level.
+// An edit within minReadySeconds after the start of a set: what is ready serves, though it is not available yet, so one
+// unit is replaced at a time and at most one does not serve, at each level.
 func TestEditWithinMinReadySeconds(t *testing.T) {
 	for level, set := range map[string]*v1alpha1.PodCliqueSet{
 		"pods": wrappers.MakePodCliqueSet("chat", "ns").Clique("web", 8, wrappers.MinAvailable(3), wrappers.GPUs(1)).Obj(),
@@ -127,9 +127,9 @@ func TestEditWithinMinReadySeconds(t *testing.T) {
 	}
 }
 
-// While an update is stuck, pods that are evicted or lost with their node come back with the template of the others: a broken
-// release takes the place of no pod that served, whatever happens meanwhile. Pods that are scaled out have the new template.
-// Source: docs/decisions, U9.
+// While an update is stuck, pods that are evicted or lost with their node come back with the template of the others: a
+// broken release takes the place of no pod that served, whatever happens meanwhile. Pods that are scaled out have the
+// new template. Source: docs/decisions, U9.
 func TestNothingSpreadsABrokenRelease(t *testing.T) {
 	for _, replicas := range []int32{1, 2} {
 		c := newService(t, Nodes(10, 4), replicas, func(set *v1alpha1.PodCliqueSet) {
@@ -250,8 +250,8 @@ func TestPartitionAndPause(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-canary")
 }
 
-// A set that is created paused starts, and a minReadySeconds of a year neither stalls nor loses an update: it waits, and
-// says until when; removing it goes on.
+// A set that is created paused starts, and a minReadySeconds of a year neither stalls nor loses an update: it waits,
+// and says until when; removing it goes on.
 func TestPausedAtCreationAndAYearOfReadiness(t *testing.T) {
 	c := newService(t, Nodes(4, 3), 2, func(set *v1alpha1.PodCliqueSet) {
 		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.RollingRecreateStrategyType,
@@ -278,8 +278,8 @@ func TestPausedAtCreationAndAYearOfReadiness(t *testing.T) {
 	wantAvailable(c, 6)
 }
 
-// TestACanaryThatStays: what the updated replica loses while the partition is reached neither stalls the update, which has
-// nothing to do, nor reports the partition again.
+// TestACanaryThatStays: what the updated replica loses while the partition is reached neither stalls the update, which
+// has nothing to do, nor reports the partition again.
 func TestACanaryThatStays(t *testing.T) {
 	t.Parallel()
 	c := newService(t, Nodes(6, 3), 3, func(s *v1alpha1.PodCliqueSet) {

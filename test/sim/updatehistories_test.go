@@ -17,8 +17,8 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// TestUpdateHistories is TestUpdatesInAnyOrder with pauses and partitions, earlier templates, nodes that are deleted and
-// that flap, units that users delete in part, and too little room. Besides, replicas of scaling groups do not mix
+// TestUpdateHistories is TestUpdatesInAnyOrder with pauses and partitions, earlier templates, nodes that are deleted
+// and that flap, units that users delete in part, and too little room. Besides, replicas of scaling groups do not mix
 // templates, and replicas below the partition get no newer one.
 func TestUpdateHistories(t *testing.T) {
 	for _, seed := range seeds(8) {

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
-// Under OnDelete an edit deletes no pods: pods that a user deletes are created again with the new template, scaling in deletes
-// those of the old one first, and the statuses count both.
+// Under OnDelete an edit deletes no pods: pods that a user deletes are created again with the new template, scaling in
+// deletes those of the old one first, and the statuses count both.
 func TestOnDelete(t *testing.T) {
 	c := newService(t, Nodes(2, 4), 1, func(set *v1alpha1.PodCliqueSet) {
 		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
@@ -75,7 +75,8 @@ func TestOnDelete(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-ondelete")
 }
 
-// Scale-in under OnDelete deletes no ready pod of an earlier template if that leaves fewer ready pods than minAvailable.
+// Scale-in under OnDelete deletes no ready pod of an earlier template if that leaves fewer ready pods than
+// minAvailable.
 func TestOnDeleteScaleInKeepsWhatServes(t *testing.T) {
 	c := newService(t, Nodes(2, 4), 1, func(set *v1alpha1.PodCliqueSet) {
 		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}
@@ -91,7 +92,8 @@ func TestOnDeleteScaleInKeepsWhatServes(t *testing.T) {
 	}
 }
 
-// A node fails: pods under OnDelete whose template excludes it now are created again elsewhere, and no other pod is replaced.
+// A node fails: pods under OnDelete whose template excludes it now are created again elsewhere, and no other pod is
+// replaced.
 func TestOnDeleteAfterANodeFailed(t *testing.T) {
 	c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), both(terminations(), updates()))})
 	set := podCliqueSet()
@@ -130,8 +132,8 @@ func TestOnDeleteAfterANodeFailed(t *testing.T) {
 	}
 }
 
-// In a scaling group under OnDelete a deleted pod and a deleted replica are created again with the new template, and a replica
-// counts as updated when all its pods have it; likewise for a standalone clique.
+// In a scaling group under OnDelete a deleted pod and a deleted replica are created again with the new template, and a
+// replica counts as updated when all its pods have it; likewise for a standalone clique.
 func TestOnDeleteOfAGroup(t *testing.T) {
 	c := newRollout(t, 1, func(set *v1alpha1.PodCliqueSet) {
 		set.Spec.UpdateStrategy = &v1alpha1.PodCliqueSetUpdateStrategy{Type: v1alpha1.OnDeleteStrategyType}

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestUpdatesInAnyOrder: the template of a random set is edited repeatedly, while it is scaled, pods and nodes fail, the
-// controllers and the scheduler restart, caches are held back, and new pods start late or never become ready. After all
-// faults have ended, every pod has the newest template.
+// TestUpdatesInAnyOrder: the template of a random set is edited repeatedly, while it is scaled, pods and nodes fail,
+// the controllers and the scheduler restart, caches are held back, and new pods start late or never become ready. After
+// all faults have ended, every pod has the newest template.
 func TestUpdatesInAnyOrder(t *testing.T) {
 	// Each of the former seeds found a fault of the controllers or of the oracle.
 	for _, seed := range append([]int64{175, 1375, 1789, 3865}, seeds(20)...) {

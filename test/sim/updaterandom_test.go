@@ -67,7 +67,8 @@ func newUpdateFuzz(t *testing.T, seed int64, options Options) *updateFuzz {
 	return f
 }
 
-// randomSet returns a set of up to 3 standalone cliques and up to 2 scaling groups, in one of four cases of groups alone.
+// randomSet returns a set of up to 3 standalone cliques and up to 2 scaling groups, in one of four cases of groups
+// alone.
 func (f *updateFuzz) randomSet() *v1alpha1.PodCliqueSet {
 	random, set := f.random, podCliqueSet()
 	template := set.Spec.Template.Cliques[0]

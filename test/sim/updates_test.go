@@ -23,10 +23,10 @@ import (
 // updates returns the check of updates that runs after every step, on the present objects and on those of the step
 // before:
 //
-//   - Per PodClique and per scaling group one ready unit at most is in flight: taken down, its replacement not ready yet. In one
-//     replica of a set only, from the partition on.
-//   - No ready unit goes while fewer than minAvailable are there, none of the current template, and none under OnDelete. A
-//     replica of a scaling group goes only if a pod of it is of an earlier template.
+//   - Per PodClique and per scaling group one ready unit at most is in flight: taken down, its replacement not ready
+//     yet. In one replica of a set only, from the partition on.
+//   - No ready unit goes while fewer than minAvailable are there, none of the current template, and none under
+//     OnDelete. A replica of a scaling group goes only if a pod of it is of an earlier template.
 //   - An update ends once, and what has ended is not open again before the template changes.
 //   - What a status says to be updated is: see claims.
 //
@@ -154,8 +154,8 @@ func (w *updateWatch) cliqueOf(pod *corev1.Pod) *v1alpha1.PodClique {
 	return nil
 }
 
-// isOutdated reports whether a pod has another template than its PodClique, or than its set, whose template PodCliques get
-// when the update reaches them.
+// isOutdated reports whether a pod has another template than its PodClique, or than its set, whose template PodCliques
+// get when the update reaches them.
 func (w *updateWatch) isOutdated(pod *corev1.Pod, q *v1alpha1.PodClique) bool {
 	set := w.sets[pod.Labels[v1alpha1.LabelPartOf]]
 	return pod.Labels[v1alpha1.LabelPodTemplateHash] != q.Labels[v1alpha1.LabelPodTemplateHash] || set != nil && !samePod(pod, set)
@@ -311,8 +311,8 @@ func (w *updateWatch) checkGroup(g *v1alpha1.PodCliqueScalingGroup) error {
 	return nil
 }
 
-// checkReplicas checks that only units of one replica of each set are in flight, apart from replicas below the partition, where
-// a unit may be left that an earlier update has taken down.
+// checkReplicas checks that only units of one replica of each set are in flight, apart from replicas below the
+// partition, where a unit may be left that an earlier update has taken down.
 func (w *updateWatch) checkReplicas() error {
 	replicas := map[string]string{}
 	for _, replica := range w.flying {

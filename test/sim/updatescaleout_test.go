@@ -11,8 +11,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestNewReplicaIsOfOneTemplate: a replica that a set gets while it is updated has the new template in all of its PodCliques, or,
-// while the update is paused, the previous one, after whichever write the controllers crash. Source: docs/decisions, U3, U9.
+// TestNewReplicaIsOfOneTemplate: a replica that a set gets while it is updated has the new template in all of its
+// PodCliques, or, while the update is paused, the previous one, after whichever write the controllers crash. Source:
+// docs/decisions, U3, U9.
 func TestNewReplicaIsOfOneTemplate(t *testing.T) {
 	for n := 0; ; n++ {
 		paused := n%2 == 0
@@ -51,9 +52,10 @@ func TestNewReplicaIsOfOneTemplate(t *testing.T) {
 	}
 }
 
-// TestScaledOutDuringAnUpdate: what is scaled out while an update is stuck has the new template at once, in the replica that is
-// updated and in one that the update has not reached; what is lost comes back as it was. While the update is paused or rejected, and
-// below its partition, what is scaled out has the previous template. Source: docs/decisions, U9.
+// TestScaledOutDuringAnUpdate: what is scaled out while an update is stuck has the new template at once, in the replica
+// that is updated and in one that the update has not reached; what is lost comes back as it was. While the update is
+// paused or rejected, and below its partition, what is scaled out has the previous template. Source: docs/decisions,
+// U9.
 func TestScaledOutDuringAnUpdate(t *testing.T) {
 	for name, tc := range map[string]struct {
 		paused    bool
@@ -138,7 +140,8 @@ func TestScaledOutDuringAnUpdate(t *testing.T) {
 	}
 }
 
-// newUnreached returns a set of two replicas while an update to a broken release is stuck in replica 1, and replica 0 is scaled out.
+// newUnreached returns a set of two replicas while an update to a broken release is stuck in replica 1, and replica 0
+// is scaled out.
 func newUnreached(t *testing.T) (*Cluster, func(version string)) {
 	t.Helper()
 	set := wrappers.MakePodCliqueSet("chat", "ns").Replicas(2).Clique("web", 3, wrappers.MinAvailable(1), wrappers.GPUs(1)).
@@ -187,8 +190,9 @@ func wantImage(c *Cluster, want string, cliques ...string) {
 	}
 }
 
-// TestScaledOutBetweenTwoEdits: that a PodClique and a scaling group were told a release because they were scaled out is no reason to
-// create what is lost in the rest of the replica from it, when the template has changed again. Source: docs/decisions, U9.
+// TestScaledOutBetweenTwoEdits: that a PodClique and a scaling group were told a release because they were scaled out
+// is no reason to create what is lost in the rest of the replica from it, when the template has changed again. Source:
+// docs/decisions, U9.
 func TestScaledOutBetweenTwoEdits(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]string{"another release": broken + "3", "a rollback": "registry.example/main:1"} {
@@ -204,8 +208,8 @@ func TestScaledOutBetweenTwoEdits(t *testing.T) {
 	}
 }
 
-// TestMemberOfAScaledOutReplicaIsLost: a PodClique of a replica that a scaling group was scaled out to comes back with the template of
-// the other PodCliques of that replica. Source: docs/decisions, U9.
+// TestMemberOfAScaledOutReplicaIsLost: a PodClique of a replica that a scaling group was scaled out to comes back with
+// the template of the other PodCliques of that replica. Source: docs/decisions, U9.
 func TestMemberOfAScaledOutReplicaIsLost(t *testing.T) {
 	t.Parallel()
 	c, _ := newUnreached(t)
@@ -214,8 +218,8 @@ func TestMemberOfAScaledOutReplicaIsLost(t *testing.T) {
 	wantImage(c, "broken:2", "chat-0-model-1-leader", "chat-0-model-1-worker")
 }
 
-// TestScaledOutFromZero: a PodClique that had no pods gets the new template, in whichever order the controllers see it. Source:
-// docs/decisions, U9.
+// TestScaledOutFromZero: a PodClique that had no pods gets the new template, in whichever order the controllers see it.
+// Source: docs/decisions, U9.
 func TestScaledOutFromZero(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(20) {
@@ -235,8 +239,8 @@ func TestScaledOutFromZero(t *testing.T) {
 	}
 }
 
-// TestScaledOutWhilePausedAfterASecondEdit: what is scaled out while the update is paused has the previous template, also in a
-// PodClique that an earlier edit has told its release. Source: docs/decisions, U9.
+// TestScaledOutWhilePausedAfterASecondEdit: what is scaled out while the update is paused has the previous template,
+// also in a PodClique that an earlier edit has told its release. Source: docs/decisions, U9.
 func TestScaledOutWhilePausedAfterASecondEdit(t *testing.T) {
 	t.Parallel()
 	c, edit := newUnreached(t)

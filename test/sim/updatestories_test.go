@@ -86,8 +86,8 @@ func TestSecondEdit(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-second-edit")
 }
 
-// An image whose pods never become ready stops the update after one unit, and the status reports it; the other pods keep
-// serving. With a corrected template, or the old one, the update continues with that unit.
+// An image whose pods never become ready stops the update after one unit, and the status reports it; the other pods
+// keep serving. With a corrected template, or the old one, the update continues with that unit.
 func TestBrokenImage(t *testing.T) {
 	for _, repaired := range []string{"registry.example/main:3", "registry.example/main:1"} {
 		c := newService(t, Nodes(2, 4), 2, nil)
@@ -251,8 +251,8 @@ func TestBreachDuringAnUpdate(t *testing.T) {
 	c.Timeline.Golden(t, "rollout-breach")
 }
 
-// A paused update does not suspend gang termination for ever: what it has made is watched again when it has been paused for 10
-// minutes. Source: docs/decisions, T6.
+// A paused update does not suspend gang termination for ever: what it has made is watched again when it has been paused
+// for 10 minutes. Source: docs/decisions, T6.
 func TestPausedUpdateIsWatchedAgain(t *testing.T) {
 	c := newService(t, Nodes(2, 3), 1, func(set *v1alpha1.PodCliqueSet) {
 		*set = *watched(time.Minute, 0)
@@ -371,8 +371,8 @@ func TestRollback(t *testing.T) {
 	wantAvailable(c, 3)
 }
 
-// A replica of the set that waits for its turn keeps its template: a pod of it that is evicted while the update is stuck
-// comes back with it and becomes ready. Going back to that template replaces nothing of the replica.
+// A replica of the set that waits for its turn keeps its template: a pod of it that is evicted while the update is
+// stuck comes back with it and becomes ready. Going back to that template replaces nothing of the replica.
 func TestRollbackOfAReplicaThatWaits(t *testing.T) {
 	for _, clique := range []string{"router", "leader"} {
 		c := newRollout(t, 2, nil)
@@ -453,8 +453,8 @@ func TestCreatedDuringAnUpdate(t *testing.T) {
 	wantAvailable(c, 9)
 }
 
-// A replica whose PodCliques are deleted while another is updated is created again with the current template; the update
-// does not end before its pods of the earlier template are gone.
+// A replica whose PodCliques are deleted while another is updated is created again with the current template; the
+// update does not end before its pods of the earlier template are gone.
 func TestAReplicaIsDeletedDuringAnUpdate(t *testing.T) {
 	for at := range 32 {
 		noneIsLeft := func(c *Cluster) error {
@@ -484,8 +484,8 @@ func TestAReplicaIsDeletedDuringAnUpdate(t *testing.T) {
 	}
 }
 
-// A replica whose scaling groups remain when a user deletes all of its PodCliques is created again with the current template,
-// too.
+// A replica whose scaling groups remain when a user deletes all of its PodCliques is created again with the current
+// template, too.
 func TestAReplicaWithAGroupIsDeletedDuringAnUpdate(t *testing.T) {
 	c := newRollout(t, 2, nil)
 	rolled(c, func(r *v1alpha1.RollingRecreateUpdateStrategy, s *v1alpha1.PodCliqueSet) {

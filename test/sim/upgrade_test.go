@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// asBefore removes from all objects the fields that the previous version did not write, while muster-controller does not
-// run.
+// asBefore removes from all objects the fields that the previous version did not write, while muster-controller does
+// not run.
 func asBefore(c *Cluster, edit func()) {
 	c.t.Helper()
 	c.process.end()

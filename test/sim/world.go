@@ -67,8 +67,8 @@ func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
 	return w
 }
 
-// subtractReserved subtracts what is reserved for other gangs, unless the work has a higher priority. A pod that is still
-// on its node occupies its room itself.
+// subtractReserved subtracts what is reserved for other gangs, unless the work has a higher priority. A pod that is
+// still on its node occupies its room itself.
 func (w *world) subtractReserved(reserved *reservations.View, work *gangs.Work) {
 	asker := reservations.Asker{Gang: work.Gang, Priority: work.Priority}
 	for _, n := range w.nodes {
@@ -126,8 +126,8 @@ func (n *worldNode) limits(name corev1.ResourceName) bool {
 	return listed || name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourcePods
 }
 
-// fit returns how many pods with these requests fit into an amount of the node's resources. A resource that a node does not
-// list is unlimited if all nodes have it (CPU, memory, pods), and absent otherwise.
+// fit returns how many pods with these requests fit into an amount of the node's resources. A resource that a node does
+// not list is unlimited if all nodes have it (CPU, memory, pods), and absent otherwise.
 func (n *worldNode) fit(amount, request map[corev1.ResourceName]int64) int {
 	pods := int64(math.MaxInt32)
 	for name, v := range request {

@@ -302,7 +302,8 @@ func (a *API) remove(t *table, key types.NamespacedName, o *client.DeleteOptions
 	return nil
 }
 
-// tolerateUnreachable adds the toleration that the admission plugin DefaultTolerationSeconds adds, unless the pod has one.
+// tolerateUnreachable adds the toleration that the admission plugin DefaultTolerationSeconds adds, unless the pod has
+// one.
 func tolerateUnreachable(pod *corev1.Pod) {
 	for _, t := range pod.Spec.Tolerations {
 		if t.Key == corev1.TaintNodeUnreachable {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sitescheduler is muster-scheduler with a plugin of a site: an example for docs/configuration.md. A test runs it.
+// Command sitescheduler is muster-scheduler with a plugin of a site: an example for docs/configuration.md. A test runs
+// it.
 package main
 
 import (

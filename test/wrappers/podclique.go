@@ -16,8 +16,8 @@ type PodCliqueWrapper struct {
 	clique v1alpha1.PodClique
 }
 
-// MakePodClique starts the PodClique of a standalone clique in replica i of a set, with the name, role, labels and owner
-// that muster-controller gives it. It has one replica. The UID of the owner is its name and "-uid".
+// MakePodClique starts the PodClique of a standalone clique in replica i of a set, with the name, role, labels and
+// owner that muster-controller gives it. It has one replica. The UID of the owner is its name and "-uid".
 func MakePodClique(set string, i int, clique, namespace string) *PodCliqueWrapper {
 	return makePodClique(clique, metav1.ObjectMeta{
 		Name: naming.PodCliqueName(set, i, clique), Namespace: namespace,

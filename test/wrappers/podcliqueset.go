@@ -52,8 +52,8 @@ func (w *PodCliqueSetWrapper) Clique(name string, replicas int32, options ...Cli
 	return w
 }
 
-// ScalingGroup appends a scaling group of the named cliques to the template. replicas 0 and minAvailable 0 leave the field
-// unset.
+// ScalingGroup appends a scaling group of the named cliques to the template. replicas 0 and minAvailable 0 leave the
+// field unset.
 func (w *PodCliqueSetWrapper) ScalingGroup(name string, replicas, minAvailable int32, cliques ...string) *PodCliqueSetWrapper {
 	group := v1alpha1.PodCliqueScalingGroupConfig{Name: name, CliqueNames: cliques}
 	if replicas != 0 {
@@ -100,7 +100,8 @@ func (w *PodCliqueSetWrapper) Status(edit func(*v1alpha1.PodCliqueSetStatus)) *P
 // CliqueOption changes a clique of a template.
 type CliqueOption func(*v1alpha1.PodCliqueTemplateSpec)
 
-// MakeClique returns a clique of so many pods with one container that requests nothing, for the template of a PodCliqueSet.
+// MakeClique returns a clique of so many pods with one container that requests nothing, for the template of a
+// PodCliqueSet.
 func MakeClique(name string, replicas int32, options ...CliqueOption) *v1alpha1.PodCliqueTemplateSpec {
 	clique := &v1alpha1.PodCliqueTemplateSpec{Name: name, Spec: podCliqueSpec(replicas)}
 	for _, option := range options {

@@ -50,8 +50,8 @@ func (c *Client) SlowStart(clock clock.PassiveClock, name types.NamespacedName, 
 	return done, distinct(errs)
 }
 
-// untilFailure calls do from first to end-1, limit at a time, and starts no more calls after a failure. It returns the index
-// of the first call that was not made, and whether a call failed.
+// untilFailure calls do from first to end-1, limit at a time, and starts no more calls after a failure. It returns the
+// index of the first call that was not made, and whether a call failed.
 func untilFailure(first, end, limit int, errs []error, do func(i int) error) (next int, failed bool) {
 	var stop atomic.Bool
 	slots := make(chan struct{}, limit)

@@ -21,8 +21,8 @@ import (
 	"github.com/muster-project/muster/pkg/classes"
 )
 
-// ServesSet reports whether muster-controller serves a set; what belongs to another one is left alone. The class of a new
-// set is read from the API server: its namespace may just have been labelled, or Grove's operator installed.
+// ServesSet reports whether muster-controller serves a set; what belongs to another one is left alone. The class of a
+// new set is read from the API server: its namespace may just have been labelled, or Grove's operator installed.
 func (c *Client) ServesSet(ctx context.Context, set *v1alpha1.PodCliqueSet) (bool, error) {
 	if set.Status.ObservedGeneration == 0 {
 		return serves(ctx, c.liveClasses, set.Namespace, set)
@@ -65,8 +65,8 @@ func serves(ctx context.Context, by classes.Reader, namespace string, set *v1alp
 	return served, err
 }
 
-// WatchClasses adds watches to a controller: if the class of a set or of a namespace changes, or if the Lease of Grove's
-// operator is created or deleted, all objects of the kind of list that this may concern are reconciled.
+// WatchClasses adds watches to a controller: if the class of a set or of a namespace changes, or if the Lease of
+// Grove's operator is created or deleted, all objects of the kind of list that this may concern are reconciled.
 func (c *Client) WatchClasses(b *builder.Builder, list client.ObjectList) *builder.Builder {
 	urgent := func(of func(client.Object) (namespace string)) ChangeHandler {
 		return ChangeHandler{

@@ -16,11 +16,11 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// EnsureUpToDate returns nil if the API server has the object in the version that the pass works with, apart from labels and
-// annotations of others, otherwise a conflict, after which the pass is retried soon. It is called before children are
-// deleted because they are not desired, or created in place of earlier ones: a cache that is behind may show an earlier
-// spec, although another muster-controller has created the objects of the current one, or a status without the raised
-// attempt.
+// EnsureUpToDate returns nil if the API server has the object in the version that the pass works with, apart from
+// labels and annotations of others, otherwise a conflict, after which the pass is retried soon. It is called before
+// children are deleted because they are not desired, or created in place of earlier ones: a cache that is behind may
+// show an earlier spec, although another muster-controller has created the objects of the current one, or a status
+// without the raised attempt.
 func (c *Client) EnsureUpToDate(ctx context.Context, object client.Object) error {
 	kind, live, err := c.liveMetadata(ctx, object)
 	if err == nil && live != nil && live.ResourceVersion == object.GetResourceVersion() {

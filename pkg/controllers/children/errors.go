@@ -181,8 +181,9 @@ func IsRejection(err error) bool {
 	return !isTransient(err) && !apierrors.IsAlreadyExists(err) && !strings.Contains(err.Error(), "does not support dry run")
 }
 
-// IsRefusal reports whether admission rejects an object: a quota, a limit range, a policy or a webhook. The status reports
-// the rejection to the user, who can resolve it; it is not an error of the controller, unlike a missing permission.
+// IsRefusal reports whether admission rejects an object: a quota, a limit range, a policy or a webhook. The status
+// reports the rejection to the user, who can resolve it; it is not an error of the controller, unlike a missing
+// permission.
 func IsRefusal(err error) bool {
 	if isTransient(err) {
 		return false

@@ -247,8 +247,9 @@ func TestARefusalIsOneLineOfTheLog(t *testing.T) {
 	}
 }
 
-// TestManyErrorsAreOneFactAndOneLine: a pass over a set of many replicas may have an error for each of them. They are one
-// line in the log, of a length that a log takes, and one fact for each kind of error, because all facts are compared.
+// TestManyErrorsAreOneFactAndOneLine: a pass over a set of many replicas may have an error for each of them. They are
+// one line in the log, of a length that a log takes, and one fact for each kind of error, because all facts are
+// compared.
 func TestManyErrorsAreOneFactAndOneLine(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})

@@ -18,8 +18,8 @@ type Fact struct {
 	Since time.Time
 }
 
-// FactTimes remembers how long facts have lasted, by the clock of this process: timestamps of API objects come from other
-// clocks. Its contents are lost when the process ends; then all facts are new. The zero value is ready for use.
+// FactTimes remembers how long facts have lasted, by the clock of this process: timestamps of API objects come from
+// other clocks. Its contents are lost when the process ends; then all facts are new. The zero value is ready for use.
 type FactTimes struct {
 	mu      sync.Mutex
 	objects map[string]observation // guarded by mu; by UID or name; only objects with facts
@@ -35,8 +35,8 @@ type observation struct {
 // deleted. An object with facts is observed again within LastRetry.
 const forgetAfter = 10 * LastRetry
 
-// Observe replaces the facts of an object, and returns them in the same order. A fact that existed before keeps its text
-// and time, the others begin now. Of facts with the same key, only one is kept, with the last text.
+// Observe replaces the facts of an object, and returns them in the same order. A fact that existed before keeps its
+// text and time, the others begin now. Of facts with the same key, only one is kept, with the last text.
 func (s *FactTimes) Observe(object string, now time.Time, facts ...Fact) []Fact {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +66,8 @@ func (s *FactTimes) Observe(object string, now time.Time, facts ...Fact) []Fact 
 }
 
 // StatusDelay returns how long to wait before the status of an object is written, 0: write it now. change is how it
-// changes, without Since; differs: it changes. began is when the pass began: the first pass that finds a difference sets
-// Since. The caller calls Observe without facts when it has written the status.
+// changes, without Since; differs: it changes. began is when the pass began: the first pass that finds a difference
+// sets Since. The caller calls Observe without facts when it has written the status.
 func (s *FactTimes) StatusDelay(object string, change lifecycle.StatusChange, differs bool, began, now time.Time) time.Duration {
 	if !differs {
 		s.Observe(object, began)

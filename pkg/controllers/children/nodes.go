@@ -22,8 +22,8 @@ func (c *Client) TerminatingOn(of func(context.Context, client.Object) []types.N
 	return c.podsOn(of, func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil })
 }
 
-// PodsOn is TerminatingOn for all pods of the node: those that are not available while it does not respond. A node that is
-// created, deleted or changed has answered until now.
+// PodsOn is TerminatingOn for all pods of the node: those that are not available while it does not respond. A node that
+// is created, deleted or changed has answered until now.
 func (c *Client) PodsOn(of func(context.Context, client.Object) []types.NamespacedName) func(context.Context, client.Object) []types.NamespacedName {
 	pods := c.podsOn(of, func(*corev1.Pod) bool { return true })
 	return func(ctx context.Context, node client.Object) []types.NamespacedName {
@@ -84,8 +84,8 @@ func (c *Client) cachedUnreachable(ctx context.Context, live func(node string) b
 }
 
 // StillUnreachable is Unreachable, confirmed by the API server, for decisions that end something because nodes do not
-// respond: only nodes that do not respond according to the cache are read. Every node is read once. Which nodes are silent
-// together is judged again, too.
+// respond: only nodes that do not respond according to the cache are read. Every node is read once. Which nodes are
+// silent together is judged again, too.
 func (c *Client) StillUnreachable(ctx context.Context) func(node string) bool {
 	c.witness.forgetFleet()
 	live := c.LiveUnreachable(ctx)
@@ -93,7 +93,8 @@ func (c *Client) StillUnreachable(ctx context.Context) func(node string) bool {
 	return func(name string) bool { return cached(name) && live(name) }
 }
 
-// LiveUnreachable is Unreachable according to the API server, for decisions that need nodes to respond. Every node is read once.
+// LiveUnreachable is Unreachable according to the API server, for decisions that need nodes to respond. Every node is
+// read once.
 func (c *Client) LiveUnreachable(ctx context.Context) func(node string) bool {
 	read := map[string]bool{}
 	return func(name string) bool {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// PassMemory stores data of objects between two passes. An object that is recreated under the same name begins anew. The
-// contents are lost when the process ends. The zero value is ready for use.
+// PassMemory stores data of objects between two passes. An object that is recreated under the same name begins anew.
+// The contents are lost when the process ends. The zero value is ready for use.
 type PassMemory[T any] struct {
 	mu      sync.Mutex
 	entries map[types.NamespacedName]memoryEntry[T] // guarded by mu, but not the data: see Of

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Pulse finds out whether the process has stood still, as a virtual machine that was paused. Its caches then show what was
-// true before, one event after the other, and another process may lead. It is safe for concurrent use; nil: the process
-// never stands still. Source: docs/decisions, T9.
+// Pulse finds out whether the process has stood still, as a virtual machine that was paused. Its caches then show what
+// was true before, one event after the other, and another process may lead. It is safe for concurrent use; nil: the
+// process never stands still. Source: docs/decisions, T9.
 type Pulse struct {
 	limit time.Duration
 	clock clock.PassiveClock
@@ -30,9 +30,9 @@ type Pulse struct {
 // beatPeriod is the time between two beats.
 const beatPeriod = time.Second
 
-// NewPulse returns a Pulse. A process has stood still if it had no beat for longer than limit: the time after which a leader
-// that cannot renew its Lease gives up the lead. As long again it does nothing: by then it knows whether it leads, and its
-// caches have followed.
+// NewPulse returns a Pulse. A process has stood still if it had no beat for longer than limit: the time after which a
+// leader that cannot renew its Lease gives up the lead. As long again it does nothing: by then it knows whether it
+// leads, and its caches have followed.
 func NewPulse(limit time.Duration, clock clock.PassiveClock) *Pulse {
 	return &Pulse{limit: limit, clock: clock}
 }
@@ -76,8 +76,8 @@ func (p *Pulse) wait() time.Duration {
 	return max(0, p.until.Sub(now))
 }
 
-// errStoodStill returns the error of a write in a pass during which the process has stood still: a conflict, after which the
-// pass is retried.
+// errStoodStill returns the error of a write in a pass during which the process has stood still: a conflict, after
+// which the pass is retried.
 func errStoodStill(name string) error {
 	return apierrors.NewConflict(schema.GroupResource{}, name, errors.New("the process has stood still, and its caches may be behind"))
 }

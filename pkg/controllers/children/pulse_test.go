@@ -9,8 +9,8 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestPulse: a process that has stood still waits for as long as it may take to learn that it no longer leads, whether a
-// pass or a beat is first, and one that is only slow does not.
+// TestPulse: a process that has stood still waits for as long as it may take to learn that it no longer leads, whether
+// a pass or a beat is first, and one that is only slow does not.
 func TestPulse(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)

@@ -41,7 +41,8 @@ type Options struct {
 	Classes classes.Options
 	// Grouped are the kinds of workloads of other controllers for which PodGroups are made.
 	Grouped []grouping.Kind
-	// OtherSchedulers are those that Muster is not: of a PodGroup of another scheduler that only their pods name none is made.
+	// OtherSchedulers are those that Muster is not: of a PodGroup of another scheduler that only their pods name none
+	// is made.
 	OtherSchedulers []string
 	Clock           clock.PassiveClock
 	// SchedulerLease is the Lease of the scheduler named SchedulerName. No name: it is not read.
@@ -50,8 +51,8 @@ type Options struct {
 	Witness *Witness
 	// Pulse finds out whether the process has stood still; nil: it never does.
 	Pulse *Pulse
-	// StandstillLimit is the time after which a leader that cannot renew its Lease gives up the lead; 0: 10 s. It is that of
-	// the Pulse of the process.
+	// StandstillLimit is the time after which a leader that cannot renew its Lease gives up the lead; 0: 10 s. It is
+	// that of the Pulse of the process.
 	StandstillLimit time.Duration
 }
 
@@ -124,8 +125,8 @@ func Index(ctx context.Context, indexer client.FieldIndexer, kinds ...client.Obj
 	}, kinds...)
 }
 
-// IndexAll adds the indexes by which the cache finds objects by their controlling owner, by PodGroup and by node, and the Lease
-// of Grove's operator.
+// IndexAll adds the indexes by which the cache finds objects by their controlling owner, by PodGroup and by node, and
+// the Lease of Grove's operator.
 func IndexAll(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := classes.IndexLeases(ctx, indexer); err != nil {
 		return err
@@ -172,8 +173,8 @@ func MadeSelector() labels.Selector {
 	return labels.NewSelector().Add(*either)
 }
 
-// ListOwned fills lists with the cached objects whose controlling owner is owner, including those that are being deleted.
-// The objects belong to the cache and must not be modified.
+// ListOwned fills lists with the cached objects whose controlling owner is owner, including those that are being
+// deleted. The objects belong to the cache and must not be modified.
 func (c *Client) ListOwned(ctx context.Context, owner client.Object, lists ...client.ObjectList) error {
 	for _, list := range lists {
 		if err := c.client.List(ctx, list, client.InNamespace(owner.GetNamespace()),
@@ -236,8 +237,8 @@ func objects(list client.ObjectList) []client.Object {
 	return items
 }
 
-// PodGroup returns the PodGroup that lists a PodClique or a scaling group, nil if it does not exist, is being deleted, or belongs
-// to a deleted set of the same name. Read-only.
+// PodGroup returns the PodGroup that lists a PodClique or a scaling group, nil if it does not exist, is being deleted,
+// or belongs to a deleted set of the same name. Read-only.
 func (c *Client) PodGroup(ctx context.Context, object client.Object) (*v2alpha2.PodGroup, error) {
 	return podGroupOf(ctx, c.client, object)
 }
@@ -267,7 +268,8 @@ func podGroupOf(ctx context.Context, reader client.Reader, object client.Object)
 	return group, nil
 }
 
-// podGroupName returns the name of the PodGroup that an object with these labels belongs to, "" if they do not name one.
+// podGroupName returns the name of the PodGroup that an object with these labels belongs to, "" if they do not name
+// one.
 func podGroupName(labels map[string]string) string {
 	set, i := labels[v1alpha1.LabelPartOf], naming.LabelIndex(labels, v1alpha1.LabelPodCliqueSetReplicaIndex)
 	if set == "" || i < 0 {

@@ -75,8 +75,8 @@ func ReportTerminationDue(recorder events.EventRecorder, object client.Object, b
 		"Termination is due at %s, unless the minimum is reached again before", lifecycle.Timestamp(after.Time))
 }
 
-// ReportFailures emits an event for each condition about objects that cannot be created as specified that is new in after, or has
-// another message than before. action is what the controller tried.
+// ReportFailures emits an event for each condition about objects that cannot be created as specified that is new in
+// after, or has another message than before. action is what the controller tried.
 func ReportFailures(recorder events.EventRecorder, object client.Object, action string, before, after []metav1.Condition) {
 	for _, c := range newFailures(before, after) {
 		recorder.Eventf(object, nil, corev1.EventTypeWarning, c.Reason, action, "%s", c.Message)

@@ -122,8 +122,8 @@ func (c *Client) Revision(ctx context.Context, set *v1alpha1.PodCliqueSet, hash 
 // RevisionPeriod is how often an object whose new units wait for the newest revision looks at its set.
 const RevisionPeriod = time.Second
 
-// ReadHold returns the revision of a set with the given hash as the previous one of objects that an update has not reached.
-// It is empty if there is no such revision, or hash is "".
+// ReadHold returns the revision of a set with the given hash as the previous one of objects that an update has not
+// reached. It is empty if there is no such revision, or hash is "".
 func (c *Client) ReadHold(ctx context.Context, set *v1alpha1.PodCliqueSet, hash, schedulerName string) (*workload.Hold, error) {
 	if hash == "" {
 		return &workload.Hold{}, nil

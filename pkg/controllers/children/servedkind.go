@@ -27,8 +27,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// ServedKind is a kind that the API server need not serve. It is read from a cache of its own, in one version or in whatever version
-// is served. While none is, there are no objects, and nothing is watched. It is a client.Reader.
+// ServedKind is a kind that the API server need not serve. It is read from a cache of its own, in one version or in
+// whatever version is served. While none is, there are no objects, and nothing is watched. It is a client.Reader.
 type ServedKind struct {
 	of     client.Object // empty, of the kind and version that is read; no version: whichever is served
 	cache  cache.Cache
@@ -43,8 +43,8 @@ type ServedKind struct {
 	told    string // that another version is served
 }
 
-// NewServedKind returns the kind of an object, which is of the type in which it is read. o.DefaultTransform shortens its objects, and
-// o.DefaultFieldSelector selects some.
+// NewServedKind returns the kind of an object, which is of the type in which it is read. o.DefaultTransform shortens
+// its objects, and o.DefaultFieldSelector selects some.
 func NewServedKind(mgr ctrl.Manager, object client.Object, o cache.Options) (*ServedKind, error) {
 	k := &ServedKind{of: object, period: servedCheckPeriod}
 	o.ReaderFailOnMissingInformer, o.DefaultWatchErrorHandler = true, k.watchFailed
@@ -112,8 +112,8 @@ func (k *ServedKind) Version() string {
 	return k.version
 }
 
-// check finds out which version to watch, unless one is watched without doubt. That one stays as long as it is served. An API server that
-// does not answer changes nothing.
+// check finds out which version to watch, unless one is watched without doubt. That one stays as long as it is served.
+// An API server that does not answer changes nothing.
 func (k *ServedKind) check(ctx context.Context) (version string, changes int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -195,8 +195,8 @@ func isUnwatched(err error) bool {
 // servedCheckPeriod is how often it is checked whether the API server has begun to serve a kind.
 const servedCheckPeriod = 30 * time.Second
 
-// Source returns a source of events about the objects. A controller starts without it, and receives events at most servedCheckPeriod after
-// the API server has begun to serve the kind, or serves another version of it.
+// Source returns a source of events about the objects. A controller starts without it, and receives events at most
+// servedCheckPeriod after the API server has begun to serve the kind, or serves another version of it.
 func (k *ServedKind) Source(h handler.EventHandler) source.Source {
 	return follows{k, func(version string) source.Source { return source.Kind(k.cache, k.object(version), h) }}
 }

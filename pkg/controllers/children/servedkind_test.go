@@ -43,8 +43,8 @@ func (r *removals) RemoveInformer(_ context.Context, o client.Object) error {
 	return nil
 }
 
-// TestVersionThatIsWatched: the one that is watched stays as long as it is served, and nobody asks while its watch lasts; an API server that
-// does not answer changes nothing.
+// TestVersionThatIsWatched: the one that is watched stays as long as it is served, and nobody asks while its watch
+// lasts; an API server that does not answer changes nothing.
 func TestVersionThatIsWatched(t *testing.T) {
 	t.Parallel()
 	notFound := apierrors.NewNotFound(schema.GroupResource{}, "")
@@ -109,8 +109,8 @@ func TestVersionThatIsWatched(t *testing.T) {
 	}
 }
 
-// TestFollows: a source starts when the API server serves its kind, and again for another version; that of a kind that is read with it
-// follows within a second. The controller waits for none of them.
+// TestFollows: a source starts when the API server serves its kind, and again for another version; that of a kind that
+// is read with it follows within a second. The controller waits for none of them.
 func TestFollows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

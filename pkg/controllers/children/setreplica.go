@@ -17,8 +17,8 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// SetReplica returns the cached PodCliques and pods of replica i of a set by their labels, whatever owns them: a deleted
-// set of the same name may have left some (workload.Ownership). Read-only.
+// SetReplica returns the cached PodCliques and pods of replica i of a set by their labels, whatever owns them: a
+// deleted set of the same name may have left some (workload.Ownership). Read-only.
 func (c *Client) SetReplica(ctx context.Context, namespace, set string, i int) ([]*v1alpha1.PodClique, []*corev1.Pod, error) {
 	return listSetReplica(ctx, c.client, namespace, set, i,
 		client.MatchingFields{byPodGroup: naming.PodGroupName(set, i)}, client.UnsafeDisableDeepCopy)
@@ -57,7 +57,8 @@ func (c *Client) LiveGroups(ctx context.Context, groups []*v1alpha1.PodCliqueSca
 	return live, nil
 }
 
-// LiveSetAttempt returns the attempt of replica i of a set that the API server has recorded. A conflict: the set is gone.
+// LiveSetAttempt returns the attempt of replica i of a set that the API server has recorded. A conflict: the set is
+// gone.
 func (c *Client) LiveSetAttempt(ctx context.Context, set *v1alpha1.PodCliqueSet, i int) (lifecycle.Attempt, error) {
 	now := &v1alpha1.PodCliqueSet{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(set), now); client.IgnoreNotFound(err) != nil {

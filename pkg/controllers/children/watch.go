@@ -127,8 +127,8 @@ func RevisionChanged(before, after client.Object) Urgency {
 	return Soon
 }
 
-// SpecOrStatusChanged is SpecChanged, Prompt if a condition has changed on which availability depends, and Soon if anything
-// else has changed.
+// SpecOrStatusChanged is SpecChanged, Prompt if a condition has changed on which availability depends, and Soon if
+// anything else has changed.
 func SpecOrStatusChanged(before, after client.Object) Urgency {
 	if urgency := SpecChanged(before, after); urgency != Never {
 		return urgency
@@ -193,8 +193,8 @@ func sameMap(a, b map[string]string) bool {
 	return true
 }
 
-// SpecChangedPredicate is a predicate for the controller's own kind. It drops updates of the status, which the controller
-// writes: these are for OwnStatusHandler.
+// SpecChangedPredicate is a predicate for the controller's own kind. It drops updates of the status, which the
+// controller writes: these are for OwnStatusHandler.
 func SpecChangedPredicate() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return SpecChanged(e.ObjectOld, e.ObjectNew) != Never }}
 }
@@ -257,8 +257,8 @@ func separateCache(mgr ctrl.Manager, o cache.Options) (cache.Cache, error) {
 // unawaited hides the WaitForSync method of a source.
 type unawaited struct{ source.Source }
 
-// ControllerOptions returns the options of a controller with so many concurrent passes, which wait for the API server most
-// of the time.
+// ControllerOptions returns the options of a controller with so many concurrent passes, which wait for the API server
+// most of the time.
 func ControllerOptions(passes int) controller.Options {
 	return controller.Options{MaxConcurrentReconciles: passes,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry)}

@@ -48,21 +48,22 @@ func NewWitness(cache, live client.Reader, o Options) *Witness {
 // leaseAge is the maximum age of what is known about the Lease: a third of the time for which it is valid by default.
 const leaseAge = 5 * time.Second
 
-// handover is within how long after its last renewal another process acquires a Lease, valid for 15 s by default, whose holder has
-// crashed or released it. Earlier, each failover would begin the timers of breaches again.
+// handover is within how long after its last renewal another process acquires a Lease, valid for 15 s by default, whose
+// holder has crashed or released it. Earlier, each failover would begin the timers of breaches again.
 const handover = 20 * time.Second
 
-// fleetAge is the maximum age of what is known about the nodes. Thousands of PodCliques may ask when many nodes are silent.
+// fleetAge is the maximum age of what is known about the nodes. Thousands of PodCliques may ask when many nodes are
+// silent.
 const fleetAge = 2 * time.Second
 
-// MarkSilent returns the pods of a PodClique with their Silence, and when that changes without an event; 0: it does not.
-// grace is workload.UnreachableGrace.
+// MarkSilent returns the pods of a PodClique with their Silence, and when that changes without an event; 0: it does
+// not. grace is workload.UnreachableGrace.
 func (c *Client) MarkSilent(ctx context.Context, grace *time.Duration, pods []lifecycle.Pod, now time.Time) ([]lifecycle.Pod, time.Duration) {
 	return c.witness.unknowns(ctx, grace, pods, now).Mark(pods, now)
 }
 
-// SilentMarker returns a function that marks pods of any PodClique of the set before something ends because of the others: a
-// pod for which its scheduler has done nothing yet counts as unknown.
+// SilentMarker returns a function that marks pods of any PodClique of the set before something ends because of the
+// others: a pod for which its scheduler has done nothing yet counts as unknown.
 func (c *Client) SilentMarker(ctx context.Context, set *v1alpha1.PodCliqueSet, now time.Time) func([]lifecycle.Pod) []lifecycle.Pod {
 	return func(pods []lifecycle.Pod) []lifecycle.Pod {
 		u := c.witness.unknowns(ctx, workload.UnreachableGrace(set), pods, now)
@@ -106,8 +107,8 @@ func (w *Witness) backSince(ctx context.Context, pods []lifecycle.Pod, now time.
 	return back
 }
 
-// schedulerLease returns the Lease of the scheduler; the zero value: it does not exist. If it cannot be read, what was read
-// last holds. w.mu must be held.
+// schedulerLease returns the Lease of the scheduler; the zero value: it does not exist. If it cannot be read, what was
+// read last holds. w.mu must be held.
 func (w *Witness) schedulerLease(ctx context.Context, now time.Time) lifecycle.Lease {
 	if age := now.Sub(w.seen.readAt); age >= 0 && age < leaseAge {
 		return w.seen.Lease
@@ -132,7 +133,8 @@ func (w *Witness) schedulerLease(ctx context.Context, now time.Time) lifecycle.L
 	return w.seen.Lease
 }
 
-// fleetWith returns what is known about the nodes, for a pass that has found that a node does not answer. w.mu must be held.
+// fleetWith returns what is known about the nodes, for a pass that has found that a node does not answer. w.mu must be
+// held.
 func (w *Witness) fleetWith(ctx context.Context, silent string, now time.Time) lifecycle.Fleet {
 	if age := now.Sub(w.judgedAt); age < 0 || age >= fleetAge || !w.fleet.Knows(silent) {
 		w.fleet, w.judgedAt = w.judgeFleet(ctx, now), now

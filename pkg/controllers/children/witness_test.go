@@ -47,8 +47,8 @@ func witnessed(t *testing.T, get func(client.ObjectKey) error, objects ...client
 
 func noError(client.ObjectKey) error { return nil }
 
-// TestMissingNodeCountsFromWhenItWasMissed: a Node that is registered again and deleted once more begins anew, and nodes
-// that hold pods count in the zone of their pods.
+// TestMissingNodeCountsFromWhenItWasMissed: a Node that is registered again and deleted once more begins anew, and
+// nodes that hold pods count in the zone of their pods.
 func TestMissingNodeCountsFromWhenItWasMissed(t *testing.T) {
 	t.Parallel()
 	now, grace := time.Unix(1000, 0), 10*time.Second
@@ -113,8 +113,8 @@ func TestTheFleetIsJudgedAgainBeforeSomethingEnds(t *testing.T) {
 	}
 }
 
-// TestLease: a Lease is valid for as long as it says, and another process needs to acquire it, from when a renewal was seen,
-// whatever the clock of its holder, and one that cannot be read becomes invalid.
+// TestLease: a Lease is valid for as long as it says, and another process needs to acquire it, from when a renewal was
+// seen, whatever the clock of its holder, and one that cannot be read becomes invalid.
 func TestLease(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -153,8 +153,8 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// TestNodeThatAnswersBeforeTheCacheShowsIt: what the control plane wrote about the pods of a node that was silent is not
-// believed as soon as the node answers, nor for long if the clock of its kubelet is far ahead.
+// TestNodeThatAnswersBeforeTheCacheShowsIt: what the control plane wrote about the pods of a node that was silent is
+// not believed as soon as the node answers, nor for long if the clock of its kubelet is far ahead.
 func TestNodeThatAnswersBeforeTheCacheShowsIt(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100000, 0)

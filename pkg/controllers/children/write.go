@@ -152,9 +152,10 @@ func CreateOrUpdate[T interface {
 // maxHarmless is the number of times that a write is repeated because others have changed the object harmlessly.
 const maxHarmless = 3
 
-// retryHarmless calls write with an object as the pass has read it. After a conflict it calls write again with the version in the
-// API server, if everything on which the decisions of the pass rest is the same there (workload.SameState): a tool that
-// annotates the objects of a workload all the time must not delay it. Otherwise the conflict is returned.
+// retryHarmless calls write with an object as the pass has read it. After a conflict it calls write again with the
+// version in the API server, if everything on which the decisions of the pass rest is the same there
+// (workload.SameState): a tool that annotates the objects of a workload all the time must not delay it. Otherwise the
+// conflict is returned.
 func (c *Client) retryHarmless(ctx context.Context, read workload.Object, write func(present client.Object) error) error {
 	present := read.(client.Object)
 	for range maxHarmless {
@@ -171,7 +172,8 @@ func (c *Client) retryHarmless(ctx context.Context, read workload.Object, write 
 	return write(present)
 }
 
-// liveIfSame returns an object as it is in the API server, nil if it differs from the given version in more than the keys of others.
+// liveIfSame returns an object as it is in the API server, nil if it differs from the given version in more than the
+// keys of others.
 func (c *Client) liveIfSame(ctx context.Context, read workload.Object) (client.Object, error) {
 	live := reflect.New(reflect.TypeOf(read).Elem()).Interface().(client.Object)
 	err := c.live.Get(ctx, types.NamespacedName{Namespace: read.GetNamespace(), Name: read.GetName()}, live)
@@ -245,8 +247,8 @@ func (c *Client) deleteIf(ctx context.Context, object client.Object, preconditio
 	return client.IgnoreNotFound(err)
 }
 
-// DeleteRecorded calls remove for 0 to n-1, at most parallel calls at a time, unless recorded, whose status says what is
-// deleted, has changed since it was written.
+// DeleteRecorded calls remove for 0 to n-1, at most parallel calls at a time, unless recorded, whose status says what
+// is deleted, has changed since it was written.
 func (c *Client) DeleteRecorded(ctx context.Context, recorded client.Object, n, parallel int, remove func(i int) error) error {
 	if n == 0 {
 		return nil
@@ -282,10 +284,10 @@ func (c *Client) Release(ctx context.Context, owner client.Object, parallel int,
 	})
 }
 
-// Adopt makes a set the controlling owner of the objects, of the kinds of lists, that a deleted set of its name has left
-// without an owner (workload.IsOrphanOf). It fills lists with all objects that have the labels of the set, read from the
-// API server. An object that has changed since is a conflict; so is the result as long as the cache does not show
-// everything that the set owns.
+// Adopt makes a set the controlling owner of the objects, of the kinds of lists, that a deleted set of its name has
+// left without an owner (workload.IsOrphanOf). It fills lists with all objects that have the labels of the set, read
+// from the API server. An object that has changed since is a conflict; so is the result as long as the cache does not
+// show everything that the set owns.
 func (c *Client) Adopt(ctx context.Context, set *v1alpha1.PodCliqueSet, parallel int, lists ...client.ObjectList) error {
 	waits := false
 	for _, list := range lists {
@@ -327,8 +329,9 @@ func (c *Client) Adopt(ctx context.Context, set *v1alpha1.PodCliqueSet, parallel
 	return nil
 }
 
-// DeleteOwned deletes the objects, of the kind of list, of an owner that is being deleted. The garbage collector would do that when
-// the owner is gone, for which a finalizer of others may let it wait. Those of an owner that is deleted with
+// DeleteOwned deletes the objects, of the kind of list, of an owner that is being deleted. The garbage collector would
+// do that when the owner is gone, for which a finalizer of others may let it wait. Those of an owner that is deleted
+// with
 // --cascade=orphan stay; an object that has lost its owner since it was read is a conflict.
 func (c *Client) DeleteOwned(ctx context.Context, owner client.Object, parallel int, list client.ObjectList) error {
 	if owner.GetDeletionTimestamp() == nil || controllerutil.ContainsFinalizer(owner, metav1.FinalizerOrphanDependents) {
@@ -341,9 +344,9 @@ func (c *Client) DeleteOwned(ctx context.Context, owner client.Object, parallel 
 	return ForEach(len(owned), parallel, func(i int) error { return c.DeleteVersion(ctx, owned[i]) })
 }
 
-// CleanUpFormerOwner deletes the objects, of the kinds of lists, that earlier owners of that kind and name have left, one
-// kind after the other. The garbage collector would also delete them, but it deletes only some tens of objects per second
-// in the whole cluster.
+// CleanUpFormerOwner deletes the objects, of the kinds of lists, that earlier owners of that kind and name have left,
+// one kind after the other. The garbage collector would also delete them, but it deletes only some tens of objects per
+// second in the whole cluster.
 //
 // The cache alone is not sufficient: CleanUpFormerOwner asks the API server whether the owner is gone. An object that
 // has lost its owner reference since it was read (deleted with --cascade=orphan) is left alone, because a change since

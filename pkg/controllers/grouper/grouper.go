@@ -45,13 +45,14 @@ type Reconciler struct {
 	recorder  events.EventRecorder
 }
 
-// New returns a Reconciler. workloads reads workloads of the kind, c PodGroups, both from caches; live reads from the API
-// server.
+// New returns a Reconciler. workloads reads workloads of the kind, c PodGroups, both from caches; live reads from the
+// API server.
 func New(kind grouping.Kind, workloads client.Reader, c client.Client, live client.Reader, o children.Options, recorder events.EventRecorder) *Reconciler {
 	return &Reconciler{kind: kind, workloads: workloads, children: o.NewClient(c, live), podGroups: c, live: live, clock: o.Clock, recorder: recorder}
 }
 
-// NamedBy lets the Reconciler read the pods that may name a group of the kind. It makes no PodGroup that none of them names.
+// NamedBy lets the Reconciler read the pods that may name a group of the kind. It makes no PodGroup that none of them
+// names.
 func (r *Reconciler) NamedBy(pods client.Reader) *Reconciler {
 	r.pods = pods
 	return r
@@ -63,8 +64,8 @@ func (r *Reconciler) InTrees(n *Native) *Reconciler {
 	return r
 }
 
-// Setup registers a controller for each of the grouped kinds. Each has a cache of its own: if it cannot be filled, because
-// muster-controller may not read a kind, the other controllers do not wait for it.
+// Setup registers a controller for each of the grouped kinds. Each has a cache of its own: if it cannot be filled,
+// because muster-controller may not read a kind, the other controllers do not wait for it.
 func Setup(mgr ctrl.Manager, o children.Options) error {
 	workloads, named := map[string]*children.ServedKind{}, []*children.ServedKind{}
 	for _, kind := range o.Grouped {
@@ -213,8 +214,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.children.Result(ctx, request.NamespacedName, r.clock.Now(), after, err, told)
 }
 
-// othersInterval is how often it is checked whether a user's PodGroup still has a name that a workload needs: there is no event
-// when it goes.
+// othersInterval is how often it is checked whether a user's PodGroup still has a name that a workload needs: there is
+// no event when it goes.
 const othersInterval = time.Minute
 
 // maxParallel is the maximum number of requests of a pass at a time.
@@ -233,8 +234,8 @@ func (r *Reconciler) isNamed(ctx context.Context, group *unstructured.Unstructur
 	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return slices.Contains(names, r.kind.NamedBy(&p)) }), nil
 }
 
-// apply makes the PodGroups that a workload needs the only ones that it owns. It is due again after the interval; 0: when
-// something changes.
+// apply makes the PodGroups that a workload needs the only ones that it owns. It is due again after the interval; 0:
+// when something changes.
 func (r *Reconciler) apply(ctx context.Context, owned []v2alpha2.PodGroup, want []*v2alpha2.PodGroup) (time.Duration, error) {
 	present, unwanted := map[string]*v2alpha2.PodGroup{}, []*v2alpha2.PodGroup{}
 	for i := range owned {
@@ -260,9 +261,10 @@ func (r *Reconciler) apply(ctx context.Context, owned []v2alpha2.PodGroup, want 
 	return 0, errors.Join(deleted, err)
 }
 
-// replaceFormer makes a PodGroup whose name is taken, as conflict says, by that of a former workload of the same name. If the former one
-// was deleted without its PodGroups, this one takes it over. If its PodGroups are still to be deleted, this one deletes it: pods that
-// find it would start by its minimum, or one by one, as if they replaced its pods. A PodGroup of a user is left alone: made is false.
+// replaceFormer makes a PodGroup whose name is taken, as conflict says, by that of a former workload of the same name.
+// If the former one was deleted without its PodGroups, this one takes it over. If its PodGroups are still to be
+// deleted, this one deletes it: pods that find it would start by its minimum, or one by one, as if they replaced its
+// pods. A PodGroup of a user is left alone: made is false.
 func (r *Reconciler) replaceFormer(ctx context.Context, want *v2alpha2.PodGroup, conflict error) (made bool, err error) {
 	former := &v2alpha2.PodGroup{}
 	if err := r.live.Get(ctx, client.ObjectKeyFromObject(want), former); apierrors.IsNotFound(err) {
@@ -286,7 +288,8 @@ func (r *Reconciler) replaceFormer(ctx context.Context, want *v2alpha2.PodGroup,
 	return false, nil
 }
 
-// deleteFormer deletes the PodGroup that was made of a former group of the same name, where this one has none: its pods would start by it.
+// deleteFormer deletes the PodGroup that was made of a former group of the same name, where this one has none: its pods
+// would start by it.
 func (r *Reconciler) deleteFormer(ctx context.Context, group client.Object) error {
 	former := &v2alpha2.PodGroup{}
 	if err := r.podGroups.Get(ctx, client.ObjectKey{Namespace: group.GetNamespace(), Name: r.kind.MadeName(group.GetName())}, former); err != nil {

@@ -228,7 +228,8 @@ func TestReplicasOfALeaderWorkerSet(t *testing.T) {
 	}
 }
 
-// TestPodGroupsOfOthers: a PodGroup that a user wrote under the name wins; one that the workload owns is set right again.
+// TestPodGroupsOfOthers: a PodGroup that a user wrote under the name wins; one that the workload owns is set right
+// again.
 func TestPodGroupsOfOthers(t *testing.T) {
 	t.Parallel()
 	name := groupName("Job", "a", "u1")
@@ -263,8 +264,9 @@ func TestPodGroupsOfOthers(t *testing.T) {
 	}
 }
 
-// TestRecreatedWorkload: a LeaderWorkerSet and a Deployment, whose PodGroups have no UID in their names, do not meet those of their
-// predecessors: these are deleted, not changed, so that nothing that was recorded about them counts for the new ones.
+// TestRecreatedWorkload: a LeaderWorkerSet and a Deployment, whose PodGroups have no UID in their names, do not meet
+// those of their predecessors: these are deleted, not changed, so that nothing that was recorded about them counts for
+// the new ones.
 func TestRecreatedWorkload(t *testing.T) {
 	t.Parallel()
 	for group, w := range map[string]*unstructured.Unstructured{
@@ -290,7 +292,8 @@ func TestRecreatedWorkload(t *testing.T) {
 	}
 }
 
-// TestRejectionIsTold: what the API server does not accept, as beyond a quota, is told on the workload, not in a log alone.
+// TestRejectionIsTold: what the API server does not accept, as beyond a quota, is told on the workload, not in a log
+// alone.
 func TestRejectionIsTold(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, job("a", "u1", 8, marked("all")))

@@ -23,8 +23,8 @@ import (
 	"github.com/muster-project/muster/pkg/membership"
 )
 
-// Native reads the groups of Kubernetes, which form trees. Each field reads one kind, of any version, as unstructured objects. nil: the
-// kind is not grouped.
+// Native reads the groups of Kubernetes, which form trees. Each field reads one kind, of any version, as unstructured
+// objects. nil: the kind is not grouped.
 type Native struct {
 	Groups, Composites client.Reader
 }
@@ -46,7 +46,8 @@ func newNative(kinds map[string]*children.ServedKind) *Native {
 	return n
 }
 
-// sources returns the sources of events for the controller of one kind of groups, but that of PodGroups about themselves.
+// sources returns the sources of events for the controller of one kind of groups, but that of PodGroups about
+// themselves.
 func (n *Native) sources(kind grouping.Kind, kinds map[string]*children.ServedKind, pods *children.ServedKind) (sources []source.Source) {
 	source := func(of *children.ServedKind, mapped func(context.Context, client.Object) []types.NamespacedName) {
 		if of != nil {
@@ -63,8 +64,8 @@ func (n *Native) sources(kind grouping.Kind, kinds map[string]*children.ServedKi
 	return append(sources, pods.Source(n.podsHandler(kind)))
 }
 
-// podsHandler returns the handler of events of pods that may be in trees. Every one counts when it comes, also one that knows its tree:
-// nothing may be made of that yet, because no pod named it.
+// podsHandler returns the handler of events of pods that may be in trees. Every one counts when it comes, also one that
+// knows its tree: nothing may be made of that yet, because no pod named it.
 func (n *Native) podsHandler(kind grouping.Kind) handler.EventHandler {
 	told := func(o client.Object) string { return o.GetAnnotations()[membership.CompositeAnnotation] }
 	return children.ChangeHandler{
@@ -94,8 +95,8 @@ func list(ctx context.Context, reader client.Reader, namespace string) ([]*unstr
 	return objects, nil
 }
 
-// groupsOf returns the groups that decide about the gang of an object: those above it, and of a topmost one all below it. nil: it is a
-// PodGroup in no tree.
+// groupsOf returns the groups that decide about the gang of an object: those above it, and of a topmost one all below
+// it. nil: it is a PodGroup in no tree.
 func (n *Native) groupsOf(ctx context.Context, object *unstructured.Unstructured) (*grouping.NativeGroups, error) {
 	if object.GetKind() == grouping.PodGroupKind && grouping.ParentOf(object) == "" {
 		return nil, nil
@@ -166,7 +167,8 @@ func (n *Native) rootOfPod(kind grouping.Kind) func(context.Context, client.Obje
 	}
 }
 
-// statusChanged is the urgency of an update of a PodGroup that was made of a group of Kubernetes, of which the status tells.
+// statusChanged is the urgency of an update of a PodGroup that was made of a group of Kubernetes, of which the status
+// tells.
 func statusChanged(before, after client.Object) children.Urgency {
 	if urgency := children.SpecChanged(before, after); urgency != children.Never || before.GetResourceVersion() == after.GetResourceVersion() {
 		return urgency
@@ -174,7 +176,8 @@ func statusChanged(before, after client.Object) children.Urgency {
 	return children.Soon
 }
 
-// tell writes what became of a gang to the groups of Kubernetes that it was made of, and lets the pods of a tree find it.
+// tell writes what became of a gang to the groups of Kubernetes that it was made of, and lets the pods of a tree find
+// it.
 func (r *Reconciler) tell(ctx context.Context, object *unstructured.Unstructured, in *grouping.NativeGroups, want []*v2alpha2.PodGroup) error {
 	if len(want) != 1 {
 		return nil

@@ -71,7 +71,8 @@ func podIn(name, group string) *corev1.Pod {
 		Spec: corev1.PodSpec{SchedulingGroup: &corev1.PodSchedulingGroup{PodGroupName: ptr.To(group)}}}
 }
 
-// TestTreeOfKubernetes: the life of a tree whose objects come one after the other, and what its pods and PodGroups are told.
+// TestTreeOfKubernetes: the life of a tree whose objects come one after the other, and what its pods and PodGroups are
+// told.
 func TestTreeOfKubernetes(t *testing.T) {
 	t.Parallel()
 	const groups, composites = "PodGroup.scheduling.k8s.io", "CompositePodGroup.scheduling.k8s.io"
@@ -152,8 +153,8 @@ func TestTreeOfKubernetes(t *testing.T) {
 	}
 }
 
-// TestFormerGroupOfKubernetes: pods of a group that is created again, in a tree or before any of them, do not meet the PodGroup of the former
-// one, by which they would start.
+// TestFormerGroupOfKubernetes: pods of a group that is created again, in a tree or before any of them, do not meet the
+// PodGroup of the former one, by which they would start.
 func TestFormerGroupOfKubernetes(t *testing.T) {
 	t.Parallel()
 	const groups = "PodGroup.scheduling.k8s.io"
@@ -191,8 +192,8 @@ func TestFormerGroupOfKubernetes(t *testing.T) {
 	}
 }
 
-// TestPodsOfTrees: a pod of a tree is looked at when it comes, even if its template names the topmost group, since nothing is made before,
-// and when it leaves the tree; not at every change of its status.
+// TestPodsOfTrees: a pod of a tree is looked at when it comes, even if its template names the topmost group, since
+// nothing is made before, and when it leaves the tree; not at every change of its status.
 func TestPodsOfTrees(t *testing.T) {
 	t.Parallel()
 	b := newBed(t, nativeObject(nativeComposite, "root", "", 1), nativeObject(nativeKind, "a", "root", 1))
@@ -229,8 +230,8 @@ func TestPodsOfTrees(t *testing.T) {
 	}
 }
 
-// TestGroupsWithoutPods: of the groups of other schedulers and of Kubernetes that no pod of Muster names nothing is made, and nothing is told
-// of what could not be obeyed. What was made stays when the pods are gone.
+// TestGroupsWithoutPods: of the groups of other schedulers and of Kubernetes that no pod of Muster names nothing is
+// made, and nothing is told of what could not be obeyed. What was made stays when the pods are gone.
 func TestGroupsWithoutPods(t *testing.T) {
 	t.Parallel()
 	for what, tc := range map[string]struct {
@@ -281,7 +282,8 @@ func TestPodsThatMayNameGroups(t *testing.T) {
 	}
 }
 
-// TestOwnerOfOneGroup: a PodGroup is mapped to its owner by the controller of that kind alone, among the PodGroups of several groups.
+// TestOwnerOfOneGroup: a PodGroup is mapped to its owner by the controller of that kind alone, among the PodGroups of
+// several groups.
 func TestOwnerOfOneGroup(t *testing.T) {
 	t.Parallel()
 	made := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kubernetes-a", OwnerReferences: []metav1.OwnerReference{{

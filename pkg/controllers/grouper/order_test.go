@@ -24,7 +24,8 @@ import (
 	"github.com/muster-project/muster/test/rounds"
 )
 
-// life is a random life of workloads, whose controllers, the garbage collector, the caches and a scheduler act at any time.
+// life is a random life of workloads, whose controllers, the garbage collector, the caches and a scheduler act at any
+// time.
 type life struct {
 	*bed
 	rng     *rand.Rand
@@ -38,8 +39,8 @@ type life struct {
 	cachedPods      []corev1.Pod
 }
 
-// TestAnyOrder: whatever comes first, no pod of a workload starts before as many as it asked for exist, and in the end there
-// is one PodGroup for each gang, and no other, and all pods have started.
+// TestAnyOrder: whatever comes first, no pod of a workload starts before as many as it asked for exist, and in the end
+// there is one PodGroup for each gang, and no other, and all pods have started.
 func TestAnyOrder(t *testing.T) {
 	t.Parallel()
 	startedOf := map[string]int{}
@@ -64,7 +65,8 @@ func TestAnyOrder(t *testing.T) {
 	t.Log(startedOf)
 }
 
-// unit is what must start together: a workload, a replica of a LeaderWorkerSet, or a replicated job that waits for another one.
+// unit is what must start together: a workload, a replica of a LeaderWorkerSet, or a replicated job that waits for
+// another one.
 type unit struct {
 	name string
 	pods []*corev1.Pod // as its controller makes them, without names
@@ -323,7 +325,8 @@ func (l *life) asked(o *unstructured.Unstructured) {
 // unitOf is the annotation with the unit of a pod.
 const unitOf = "unit"
 
-// controllerActs lets the controller of a workload make one pod that it lacks, or remove those of units that are too many.
+// controllerActs lets the controller of a workload make one pod that it lacks, or remove those of units that are too
+// many.
 func (l *life) controllerActs(o *unstructured.Unstructured, note func(string, ...any)) {
 	l.t.Helper()
 	there := map[string][]corev1.Pod{}
@@ -436,7 +439,8 @@ func (l *life) collectGarbage(n int) {
 	}
 }
 
-// schedule starts the pods of every PodGroup that has its minimum, as muster-scheduler does: of what is above it, units as a whole.
+// schedule starts the pods of every PodGroup that has its minimum, as muster-scheduler does: of what is above it, units
+// as a whole.
 func (l *life) schedule(note func(string, ...any), startedOf map[string]int) {
 	l.t.Helper()
 	trees, members, there := map[string]*gang.Tree{}, map[string][]corev1.Pod{}, map[string]int{}

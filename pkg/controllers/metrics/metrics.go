@@ -110,8 +110,8 @@ var pending = struct {
 	replicas map[string]map[string]int // by level and object; without entries of 0
 }{replicas: map[string]map[string]int{}}
 
-// RecordReplacements records the number of replicas of an object, of the kind level, of which an object of an earlier attempt
-// exists. 0 removes the entry.
+// RecordReplacements records the number of replicas of an object, of the kind level, of which an object of an earlier
+// attempt exists. 0 removes the entry.
 func RecordReplacements(level, object string, replicas int) {
 	pending.Lock()
 	defer pending.Unlock()
@@ -141,7 +141,8 @@ var unanswered = struct {
 	cliques map[string]bool // without entries of false
 }{cliques: map[string]bool{}}
 
-// RecordSilentScheduler records whether the minimum of a PodClique depends on pods for which their scheduler has not answered.
+// RecordSilentScheduler records whether the minimum of a PodClique depends on pods for which their scheduler has not
+// answered.
 func RecordSilentScheduler(clique string, silent bool) {
 	unanswered.Lock()
 	defer unanswered.Unlock()

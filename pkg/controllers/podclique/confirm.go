@@ -23,9 +23,9 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// confirmDeletions returns nil if the API server has the state that the deletions of the plan were decided on: the clique,
-// its minimum in the PodGroup, and every pod that was counted. With a cache that is behind, too many pods would be
-// deleted. Deletions that do not depend on the number of pods need no check. clique has the status that was written.
+// confirmDeletions returns nil if the API server has the state that the deletions of the plan were decided on: the
+// clique, its minimum in the PodGroup, and every pod that was counted. With a cache that is behind, too many pods would
+// be deleted. Deletions that do not depend on the number of pods need no check. clique has the status that was written.
 func (r *Reconciler) confirmDeletions(ctx context.Context, clique *v1alpha1.PodClique, seen *observation, plan *cliquePlan, now time.Time) error {
 	if !slices.ContainsFunc(plan.Delete, func(d lifecycle.Deletion) bool { return dependsOnCount(d.Reason) }) {
 		return nil
@@ -55,8 +55,8 @@ func (r *Reconciler) confirmDeletions(ctx context.Context, clique *v1alpha1.PodC
 	return nil
 }
 
-// confirmReady makes the decision on an update on the pods in the API server if it deletes ready ones, which it must select
-// again. It returns which pods with the clique's label are in the API server and not being deleted.
+// confirmReady makes the decision on an update on the pods in the API server if it deletes ready ones, which it must
+// select again. It returns which pods with the clique's label are in the API server and not being deleted.
 func (r *Reconciler) confirmReady(ctx context.Context, clique *v1alpha1.PodClique, plan *cliquePlan, now time.Time) (there map[types.UID]bool, err error) {
 	there = map[types.UID]bool{}
 	if !slices.ContainsFunc(plan.Delete, takesReady) {

@@ -52,8 +52,8 @@ func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
 	return &Reconciler{client: c, live: live, children: o.NewClient(c, live), clock: o.Clock, options: o}
 }
 
-// byName is the cache's index of pods by the PodClique in their label, whatever owns them, and by the PodClique that owns
-// them.
+// byName is the cache's index of pods by the PodClique in their label, whatever owns them, and by the PodClique that
+// owns them.
 const byName = "podclique.name"
 
 // indexPods adds the index by which the cache finds pods by the name of their PodClique.

@@ -22,11 +22,11 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// ensureNoneHidden returns a conflict if the PodClique has pods that are not in the cache yet and whose names differ from those of
-// the pods to be created: the API server rejects a second pod of the same template and index, because its name is in use,
-// but a pod of another template (docs/decisions, U8), or in place of a lost one, has another name (docs/decisions, W4). It
-// also returns a conflict if a pod that is lost according to the cache is gone, or its node responds. pods are the
-// PodClique's own pods in the cache. During an update pods are created from two templates.
+// ensureNoneHidden returns a conflict if the PodClique has pods that are not in the cache yet and whose names differ
+// from those of the pods to be created: the API server rejects a second pod of the same template and index, because its
+// name is in use, but a pod of another template (docs/decisions, U8), or in place of a lost one, has another name
+// (docs/decisions, W4). It also returns a conflict if a pod that is lost according to the cache is gone, or its node
+// responds. pods are the PodClique's own pods in the cache. During an update pods are created from two templates.
 func (r *Reconciler) ensureNoneHidden(ctx context.Context, clique *v1alpha1.PodClique, pods []*corev1.Pod, plan *cliquePlan) error {
 	isNew := clique.Status.ObservedGeneration == 0
 	last := r.latest.Of(clique, nil)

@@ -62,8 +62,8 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 	return nil
 }
 
-// deleteUnready deletes a pod that is not ready, unless it has become ready: it may have changed, or its node may respond
-// again and the cache not show it yet.
+// deleteUnready deletes a pod that is not ready, unless it has become ready: it may have changed, or its node may
+// respond again and the cache not show it yet.
 func (r *Reconciler) deleteUnready(ctx context.Context, pod *corev1.Pod) error {
 	if workload.IsReady(pod) && !r.children.LiveUnreachable(ctx)(pod.Spec.NodeName) {
 		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New("its node responds again"))

@@ -107,8 +107,8 @@ func (r *Reconciler) decideUpdate(clique *v1alpha1.PodClique, pods []lifecycle.P
 	return &decision
 }
 
-// prepareCreation confirms with the API server that the pods of the plan may be created, and reads the template of those
-// that the update has not reached. It reports whether the clique still exists.
+// prepareCreation confirms with the API server that the pods of the plan may be created, and reads the template of
+// those that the update has not reached. It reports whether the clique still exists.
 func (r *Reconciler) prepareCreation(ctx context.Context, seen *observation, plan *cliquePlan) (stays bool, err error) {
 	if len(plan.Create) == 0 {
 		return true, nil
@@ -137,7 +137,8 @@ func (r *Reconciler) prepareCreation(ctx context.Context, seen *observation, pla
 	return true, nil
 }
 
-// awaitRevision takes pods that are scaled out from the plan until the clique is told the revision that they are created from.
+// awaitRevision takes pods that are scaled out from the plan until the clique is told the revision that they are
+// created from.
 func (r *Reconciler) awaitRevision(ctx context.Context, clique *v1alpha1.PodClique, plan *cliquePlan) error {
 	if plan.update == nil || plan.update.ScaledOut.Len() == 0 {
 		return nil
@@ -167,7 +168,8 @@ func (r *Reconciler) withWorkloadType(ctx context.Context, clique *v1alpha1.PodC
 	return clique, nil
 }
 
-// setOf returns the PodCliqueSet that a PodClique belongs to, nil if it is gone, also if another one has its name. Read-only.
+// setOf returns the PodCliqueSet that a PodClique belongs to, nil if it is gone, also if another one has its name.
+// Read-only.
 func (r *Reconciler) setOf(ctx context.Context, clique *v1alpha1.PodClique) (*v1alpha1.PodCliqueSet, error) {
 	set, uid := &v1alpha1.PodCliqueSet{}, workload.PodCliqueSetUID(clique)
 	name := client.ObjectKey{Namespace: clique.Namespace, Name: clique.Labels[v1alpha1.LabelPartOf]}

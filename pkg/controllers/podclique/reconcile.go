@@ -101,8 +101,8 @@ func (r *Reconciler) createPods(ctx context.Context, name types.NamespacedName, 
 	return created, errors.Join(blockedErr(seen.clique, seen.others, plan.Blocked), err)
 }
 
-// recordClique writes the status of a PodClique, unless it can wait. It returns the clique with the status that is written,
-// and the time until the next pass, 0: an event will tell.
+// recordClique writes the status of a PodClique, unless it can wait. It returns the clique with the status that is
+// written, and the time until the next pass, 0: an event will tell.
 func (r *Reconciler) recordClique(ctx context.Context, seen *observation, plan *cliquePlan, created int, createErr error, now time.Time) (*v1alpha1.PodClique, time.Duration, error) {
 	clique, recorded := seen.clique, seen.clique.DeepCopy()
 	set, err := r.setOf(ctx, clique)

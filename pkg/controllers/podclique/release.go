@@ -46,10 +46,10 @@ func (r *Reconciler) releasePod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// releaseAbandoned removes the finalizer from pods that are labelled with the name of a PodClique whose controller
-// will not record their end: the PodClique is gone, is being deleted, is not served any more, or was replaced by another,
-// or the pods were orphaned. No finalizer may prevent the deletion of a namespace, a PodCliqueSet or an earlier attempt. Source:
-// docs/decisions, J5.
+// releaseAbandoned removes the finalizer from pods that are labelled with the name of a PodClique whose controller will
+// not record their end: the PodClique is gone, is being deleted, is not served any more, or was replaced by another, or
+// the pods were orphaned. No finalizer may prevent the deletion of a namespace, a PodCliqueSet or an earlier attempt.
+// Source: docs/decisions, J5.
 func (r *Reconciler) releaseAbandoned(ctx context.Context, name types.NamespacedName) error {
 	named := &corev1.PodList{}
 	if err := r.client.List(ctx, named, client.InNamespace(name.Namespace), client.MatchingFields{byName: name.Name}, client.UnsafeDisableDeepCopy); err != nil {

@@ -38,8 +38,8 @@ func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
 	return &Reconciler{client: c, children: o.NewClient(c, live), clock: o.Clock, options: o}
 }
 
-// SetupWithManager registers the controller. The cache finds PodCliques and scaling groups by owner (children.Index) and
-// scaling groups by PodGroup (children.IndexAll).
+// SetupWithManager registers the controller. The cache finds PodCliques and scaling groups by owner (children.Index)
+// and scaling groups by PodGroup (children.IndexAll).
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.recorder = mgr.GetEventRecorder("muster-controller")
 	return r.children.WatchClasses(ctrl.NewControllerManagedBy(mgr), &v1alpha1.PodCliqueScalingGroupList{}).

@@ -27,7 +27,8 @@ type groupPlan struct {
 	awaitsRevision bool
 	// awaitsRecord: new replicas are not created before the status records that the update has reached them.
 	awaitsRecord bool
-	// update, create and remove are the PodCliques to update and to create, lowest replica first, and those to delete, by name.
+	// update, create and remove are the PodCliques to update and to create, lowest replica first, and those to delete,
+	// by name.
 	update, create []member
 	remove         []*v1alpha1.PodClique
 }
@@ -50,7 +51,8 @@ func (r *Reconciler) decideGroup(ctx context.Context, seen *observation, now tim
 	plan.awaitsRevision = plan.units.postponeNew(seen.replicas, func(j int) bool {
 		return workload.AwaitsNewest(seen.set, seen.group, slices.Contains(scaledOut, j))
 	})
-	// Otherwise a pass after a crash would take a new replica of which one PodClique exists for one that was not reached.
+	// Otherwise a pass after a crash would take a new replica of which one PodClique exists for one that was not
+	// reached.
 	if plan.rollout != nil {
 		recorded := workload.GroupProgress(seen.group)
 		plan.awaitsRecord = plan.units.postponeNew(seen.replicas, func(j int) bool { return plan.rollout.Progress.NewlyReaches(j, recorded) })
@@ -67,10 +69,10 @@ func (r *Reconciler) decideGroup(ctx context.Context, seen *observation, now tim
 	return plan, nil
 }
 
-// decideMembers decides which PodCliques to update, create and delete. A PodClique is created once the PodGroup lists it and
-// the decision on its replica includes it. A PodClique whose replica is above spec.replicas is deleted once the PodGroup no
-// longer lists it; any other is deleted if the decision on its replica says so. One without a replica index stays. hold is
-// the previous revision, for the replicas in p.holds. Source: docs/decisions, W1, W7, W10.
+// decideMembers decides which PodCliques to update, create and delete. A PodClique is created once the PodGroup lists
+// it and the decision on its replica includes it. A PodClique whose replica is above spec.replicas is deleted once the
+// PodGroup no longer lists it; any other is deleted if the decision on its replica says so. One without a replica index
+// stays. hold is the previous revision, for the replicas in p.holds. Source: docs/decisions, W1, W7, W10.
 func (p *groupPlan) decideMembers(seen *observation, hold *workload.Hold) {
 	if seen.set == nil {
 		return
@@ -144,8 +146,9 @@ func decideTermination(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScal
 	}, now)
 }
 
-// decideUpdate returns the decision on an update of the group, and the replicas whose missing PodCliques are created from
-// the previous revision. members are its PodCliques. nil for a Training workload, whose template is not rolled out.
+// decideUpdate returns the decision on an update of the group, and the replicas whose missing PodCliques are created
+// from the previous revision. members are its PodCliques. nil for a Training workload, whose template is not rolled
+// out.
 func (r *Reconciler) decideUpdate(seen *observation, members []*v1alpha1.PodClique, now time.Time) (*lifecycle.GroupUpdateDecision, map[int]bool) {
 	if seen.set.Spec.IsTraining() {
 		return nil, nil
@@ -172,8 +175,8 @@ func (p *groupPlan) replacements() map[int]lifecycle.Replacement {
 	return replace
 }
 
-// postponeNew removes the creation of those replicas of which no PodClique exists and for which waits is true, and reports
-// whether there were any. existing are those with PodCliques.
+// postponeNew removes the creation of those replicas of which no PodClique exists and for which waits is true, and
+// reports whether there were any. existing are those with PodCliques.
 func (u units) postponeNew(existing []lifecycle.GroupReplica, waits func(j int) bool) bool {
 	postponed := false
 	for j := range u {

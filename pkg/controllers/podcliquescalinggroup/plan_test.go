@@ -97,8 +97,8 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestAHoleIsFilledAndWhatIsTooHighGoes: replicas whose index is too high are deleted, whatever the number of replicas. A
-// PodClique without an index stays.
+// TestAHoleIsFilledAndWhatIsTooHighGoes: replicas whose index is too high are deleted, whatever the number of replicas.
+// A PodClique without an index stays.
 func TestAHoleIsFilledAndWhatIsTooHighGoes(t *testing.T) {
 	set, group, podGroup, revision := scene(2, 2)
 	members := append(workload.MemberPodCliques(set, revision, group, 0, nil, nil, false), workload.MemberPodCliques(set, revision, group, 3, nil, nil, false)...)

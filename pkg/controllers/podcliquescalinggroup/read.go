@@ -85,8 +85,8 @@ func (r *Reconciler) setOf(ctx context.Context, group *v1alpha1.PodCliqueScaling
 	return set, revision, nil
 }
 
-// previousRevision returns the revision that all pods of the group followed before the update in progress; an empty Hold
-// if it is not known, nil if no replica is held or the group has no set.
+// previousRevision returns the revision that all pods of the group followed before the update in progress; an empty
+// Hold if it is not known, nil if no replica is held or the group has no set.
 func (r *Reconciler) previousRevision(ctx context.Context, seen *observation, holds map[int]bool) (*workload.Hold, error) {
 	if seen.set == nil || len(holds) == 0 {
 		return nil, nil

@@ -76,8 +76,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return r.children.Result(ctx, request.NamespacedName, now, plan.requeueAfter(seen, now), createErr, removeErr)
 }
 
-// createOrUpdateMembers updates and creates the PodCliques of the plan. The rejection of one PodClique does not prevent the
-// update of others.
+// createOrUpdateMembers updates and creates the PodCliques of the plan. The rejection of one PodClique does not prevent
+// the update of others.
 func (r *Reconciler) createOrUpdateMembers(ctx context.Context, name types.NamespacedName, seen *observation, plan *groupPlan) error {
 	createOrUpdate := func(m member) error {
 		if err := r.children.SpecUnchanged(ctx, seen.group); err != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// decideUnits decides on the PodCliques of each replica of a group. The cached objects are sufficient to leave a replica
-// alone; before a replica is replaced, or a PodClique is created in a group that had PodCliques before, decideUnits reads
-// from the API server.
+// decideUnits decides on the PodCliques of each replica of a group. The cached objects are sufficient to leave a
+// replica alone; before a replica is replaced, or a PodClique is created in a group that had PodCliques before,
+// decideUnits reads from the API server.
 func (r *Reconciler) decideUnits(ctx context.Context, seen *observation, plan *groupPlan, now time.Time) error {
 	group, set := seen.group, seen.set
 	plan.units, plan.termination = make(units, max(group.Spec.Replicas, 0)), decideTermination(set, group, seen.members, now)

@@ -14,9 +14,9 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// writeStatus writes the status of a group if it has changed, emits events about replaced replicas, breaches of the minimum
-// and new failures, and returns the group with that status. createErr are
-// the errors of creating and updating PodCliques.
+// writeStatus writes the status of a group if it has changed, emits events about replaced replicas, breaches of the
+// minimum and new failures, and returns the group with that status. createErr are the errors of creating and updating
+// PodCliques.
 func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *groupPlan, createErr error, now time.Time) (*v1alpha1.PodCliqueScalingGroup, error) {
 	group, set := seen.group, seen.set
 	facts := workload.GroupStatusFacts{
@@ -40,8 +40,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *g
 	return recorded, nil
 }
 
-// reportMixed emits an event, once for each update under OnDelete, about a replica in which only some pods have followed a
-// change of their template: Muster does not know whether they work together.
+// reportMixed emits an event, once for each update under OnDelete, about a replica in which only some pods have
+// followed a change of their template: Muster does not know whether they work together.
 func (r *Reconciler) reportMixed(ctx context.Context, group *v1alpha1.PodCliqueScalingGroup, seen *observation) {
 	reported := r.mixed.Of(group, nil)
 	if seen.set == nil || !workload.FollowsOnDelete(group) || *reported == workload.RevisionNumber(group) {

@@ -39,7 +39,8 @@ func (r *Reconciler) adopt(ctx context.Context, set *v1alpha1.PodCliqueSet, revi
 	if !left.IsOf(set, r.options.SchedulerName) {
 		return nil // its objects are in the way, and are reported when those of the set are created
 	}
-	// PodGroups are the last: a PodClique that has not been adopted does not count as listed in the PodGroup of the set.
+	// PodGroups are the last: a PodClique that has not been adopted does not count as listed in the PodGroup of the
+	// set.
 	if err := r.children.Adopt(ctx, set, maxParallel, &appsv1.ControllerRevisionList{}, groups, cliques,
 		&corev1.ServiceList{}, &autoscalingv2.HorizontalPodAutoscalerList{}, podGroups); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/workload"
 )
 
-// confirmUnit makes the decision of decideUnit on replica i on objects read from the API server. groups are its scaling groups.
+// confirmUnit makes the decision of decideUnit on replica i on objects read from the API server. groups are its scaling
+// groups.
 func (r *Reconciler) confirmUnit(ctx context.Context, set *v1alpha1.PodCliqueSet, i int, groups []*v1alpha1.PodCliqueScalingGroup, replace lifecycle.Replacement,
 	decide func([]*v1alpha1.PodCliqueScalingGroup, []*v1alpha1.PodClique, []*corev1.Pod, lifecycle.Replacement) lifecycle.UnitDecision, now time.Time) (lifecycle.UnitDecision, error) {
 	cliques, pods, err := r.children.LiveSetReplica(ctx, set.Namespace, set.Name, i)

@@ -104,8 +104,8 @@ func (r *Reconciler) enqueueForPodPhase(ctx context.Context, e event.UpdateEvent
 	q.AddAfter(reconcile.Request{NamespacedName: key}, delay)
 }
 
-// enqueueForDeletedPod enqueues the set of a pod that is gone: the PodCliques of a replica that is replaced wait for it,
-// and so does the phase of a workload that has failed, which is not final before its last pod is gone.
+// enqueueForDeletedPod enqueues the set of a pod that is gone: the PodCliques of a replica that is replaced wait for
+// it, and so does the phase of a workload that has failed, which is not final before its last pod is gone.
 func (r *Reconciler) enqueueForDeletedPod(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	for _, key := range setOfPod(ctx, e.Object) {
 		set, delay := &v1alpha1.PodCliqueSet{}, children.SyncBatchPeriod
@@ -146,8 +146,8 @@ func setOfClique(_ context.Context, o client.Object) []types.NamespacedName {
 	return nil
 }
 
-// podGroupUrgency returns the urgency of an update of a PodGroup, of whose status the set tells what was preempted, and why the
-// minimum is not bound.
+// podGroupUrgency returns the urgency of an update of a PodGroup, of whose status the set tells what was preempted, and
+// why the minimum is not bound.
 func podGroupUrgency(before, after client.Object) children.Urgency {
 	was, is := before.(*v2alpha2.PodGroup), after.(*v2alpha2.PodGroup)
 	switch urgency := children.SpecChanged(was, is); {

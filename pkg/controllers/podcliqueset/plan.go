@@ -32,8 +32,8 @@ type observation struct {
 	groups   []*v1alpha1.PodCliqueScalingGroup // of owned, listed
 }
 
-// observeSet returns what a pass knows about a set. A new template is recorded: the objects of the set follow the revision
-// in its status. nil: the set is gone or being deleted.
+// observeSet returns what a pass knows about a set. A new template is recorded: the objects of the set follow the
+// revision in its status. nil: the set is gone or being deleted.
 func (r *Reconciler) observeSet(ctx context.Context, live *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*observation, error) {
 	seen, err := r.observe(ctx, live, owned, now)
 	if err != nil {
@@ -49,8 +49,8 @@ func (r *Reconciler) observeSet(ctx context.Context, live *v1alpha1.PodCliqueSet
 	return r.observe(ctx, newest, owned, now)
 }
 
-// observe returns what the objects say about a set. The set is invalid if it does not pass validation although it passed
-// admission, or if the revision of its template cannot be stored: existing objects are left alone then.
+// observe returns what the objects say about a set. The set is invalid if it does not pass validation although it
+// passed admission, or if the revision of its template cannot be stored: existing objects are left alone then.
 func (r *Reconciler) observe(ctx context.Context, live *v1alpha1.PodCliqueSet, owned ownedObjects, now time.Time) (*observation, error) {
 	seen := &observation{live: live, owned: owned}
 	if errs, _ := validation.ValidatePodCliqueSet(live); len(errs) > 0 {
@@ -114,8 +114,8 @@ type setPlan struct {
 	recordedReplicas []v1alpha1.RecordedReplicas
 }
 
-// decideSet decides what to do about a set. It changes nothing but what seen says: why a replica waits, and that no replica
-// is being updated to a template that is rejected.
+// decideSet decides what to do about a set. It changes nothing but what seen says: why a replica waits, and that no
+// replica is being updated to a template that is rejected.
 func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.Time) (*setPlan, error) {
 	plan := &setPlan{recordedReplicas: seen.live.Status.RecordedReplicas}
 	if seen.revision == nil {
@@ -166,9 +166,9 @@ func (r *Reconciler) decideSet(ctx context.Context, seen *observation, now time.
 	return plan, err
 }
 
-// awaitRecord returns for each of n replicas whether the update has reached it and the status of the set does not record that
-// yet. Its objects are created afterwards: otherwise a pass after a crash would take a new replica of which one PodClique
-// exists for one that was not reached, and create the others from the previous template. d may be nil.
+// awaitRecord returns for each of n replicas whether the update has reached it and the status of the set does not
+// record that yet. Its objects are created afterwards: otherwise a pass after a crash would take a new replica of which
+// one PodClique exists for one that was not reached, and create the others from the previous template. d may be nil.
 func awaitRecord(live *v1alpha1.PodCliqueSet, d *lifecycle.SetUpdateDecision, n int) []bool {
 	waits := make([]bool, n)
 	if d != nil {
@@ -180,8 +180,8 @@ func awaitRecord(live *v1alpha1.PodCliqueSet, d *lifecycle.SetUpdateDecision, n 
 	return waits
 }
 
-// requeueAfter returns the time until the plan has to be made again, 0: an event will tell. progressed: the pass has changed
-// the recorded progress of an update, so that the next one sets the annotations of the children.
+// requeueAfter returns the time until the plan has to be made again, 0: an event will tell. progressed: the pass has
+// changed the recorded progress of an update, so that the next one sets the annotations of the children.
 func (p *setPlan) requeueAfter(progressed bool, now time.Time) time.Duration {
 	after := lifecycle.Sooner(lifecycle.RequeueAfter(p.units, len(p.raised) > 0), p.termination.RequeueAfter(now))
 	if p.update != nil {

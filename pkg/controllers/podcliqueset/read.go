@@ -111,7 +111,8 @@ func (o ownedObjects) exists(set string, i int) bool {
 	return o.podGroups[naming.PodGroupName(set, i)] != nil || o.services[naming.HeadlessService(set, i)] != nil
 }
 
-// replicas returns, of the first n replicas of a set, the indices of those with an existing object and of those without.
+// replicas returns, of the first n replicas of a set, the indices of those with an existing object and of those
+// without.
 func (o ownedObjects) replicas(set string, n int) (existing, missing []int) {
 	for i := range n {
 		if o.exists(set, i) {

@@ -189,9 +189,9 @@ func (r *Reconciler) createOrUpdate(ctx context.Context, want replica, owned own
 	return missing, errors.Join(errs...)
 }
 
-// raiseGroups updates the existing scaling groups of one replica that have another attempt than desired, and returns the
-// others. Until it has the attempt, a group recreates PodCliques that are deleted for the previous attempt, and their
-// pods would count towards the new PodGroup.
+// raiseGroups updates the existing scaling groups of one replica that have another attempt than desired, and returns
+// the others. Until it has the attempt, a group recreates PodCliques that are deleted for the previous attempt, and
+// their pods would count towards the new PodGroup.
 func (r *Reconciler) raiseGroups(ctx context.Context, groups []*v1alpha1.PodCliqueScalingGroup, owned ownedObjects) (others []*v1alpha1.PodCliqueScalingGroup, err error) {
 	var errs []error
 	for _, g := range groups {
@@ -231,8 +231,8 @@ func (r *Reconciler) createOrUpdateAccess(ctx context.Context, set *v1alpha1.Pod
 	return nil
 }
 
-// removeReplica deletes the objects of one replica that are no longer desired: first its PodGroup, so that no pod is deleted
-// from a gang whose minimum is still in force.
+// removeReplica deletes the objects of one replica that are no longer desired: first its PodGroup, so that no pod is
+// deleted from a gang whose minimum is still in force.
 func (r *Reconciler) removeReplica(ctx context.Context, gone removal) error {
 	if gone.podGroup != nil {
 		if err := r.children.Delete(ctx, gone.podGroup); err != nil {

@@ -17,9 +17,9 @@ import (
 )
 
 // writeStatus writes the status of a set if it has changed, emits events about replaced replicas, the outcome of a
-// Training workload and new failures, and returns the set with that status. A change that can wait is not written unless
-// removing, that is, unless objects are deleted afterwards: the set is then returned as it is, with the time to wait.
-// createErr are the errors of creating and updating objects.
+// Training workload and new failures, and returns the set with that status. A change that can wait is not written
+// unless removing, that is, unless objects are deleted afterwards: the set is then returned as it is, with the time to
+// wait. createErr are the errors of creating and updating objects.
 func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *setPlan, createErr error, removing bool, now time.Time) (*v1alpha1.PodCliqueSet, time.Duration, error) {
 	running, err := r.anyRunning(ctx, seen.owned)
 	if err != nil {
@@ -54,8 +54,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, seen *observation, plan *s
 	return recorded, 0, nil
 }
 
-// anyRunning reports whether a pod of the set is running, on a node that responds. The counts of PodCliques may lag behind
-// their pods. Source: docs/decisions, J7 and J11.
+// anyRunning reports whether a pod of the set is running, on a node that responds. The counts of PodCliques may lag
+// behind their pods. Source: docs/decisions, J7 and J11.
 func (r *Reconciler) anyRunning(ctx context.Context, owned ownedObjects) (bool, error) {
 	unreachable := r.children.Unreachable(ctx)
 	for _, c := range owned.children().Cliques {

@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestStoryOfASet: the events about a set are delayed by two seconds for further changes. A loss that lasts is reported,
-// also if it comes before the availability was.
+// TestStoryOfASet: the events about a set are delayed by two seconds for further changes. A loss that lasts is
+// reported, also if it comes before the availability was.
 func TestStoryOfASet(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -51,8 +51,8 @@ func (r *Reconciler) readOptional(ctx context.Context, name string, into client.
 	return true, nil
 }
 
-// constrainedSets returns the sets with a topology constraint: a ClusterTopologyBinding or a Topology has changed, which
-// happens rarely.
+// constrainedSets returns the sets with a topology constraint: a ClusterTopologyBinding or a Topology has changed,
+// which happens rarely.
 func (r *Reconciler) constrainedSets(ctx context.Context, _ client.Object) []reconcile.Request {
 	sets := &v1alpha1.PodCliqueSetList{}
 	if err := r.client.List(ctx, sets, client.UnsafeDisableDeepCopy); err != nil {

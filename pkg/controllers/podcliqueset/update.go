@@ -168,10 +168,11 @@ func (r *Reconciler) heldReplicas(ctx context.Context, set *v1alpha1.PodCliqueSe
 	return holds, nil
 }
 
-// revisionOfRest returns the revision of the existing objects of a replica that the update in progress has not reached. It is
-// base, the revision before the updates in progress, unless an object follows another template: one of these updates has
-// reached the replica before the template changed again. An unchanged object that is told a later revision says nothing, and
-// neither does one that was told it because it was scaled out. If objects differ, the earliest revision counts. Source: docs/decisions, U9.
+// revisionOfRest returns the revision of the existing objects of a replica that the update in progress has not reached.
+// It is base, the revision before the updates in progress, unless an object follows another template: one of these
+// updates has reached the replica before the template changed again. An unchanged object that is told a later revision
+// says nothing, and neither does one that was told it because it was scaled out. If objects differ, the earliest
+// revision counts. Source: docs/decisions, U9.
 func (r *Reconciler) revisionOfRest(ctx context.Context, set *v1alpha1.PodCliqueSet, base *workload.Hold, replica lifecycle.SetReplica, owned ownedObjects) (*workload.Hold, error) {
 	if base.Revision == nil {
 		return base, nil
@@ -262,8 +263,8 @@ func (r *Reconciler) reportUpdate(before, after *v1alpha1.PodCliqueSet, d *lifec
 	}
 }
 
-// reportStop emits the event that an update stops because the spec says so, once for each version of the spec: the state may
-// be interrupted, for example by an updated replica that loses a pod.
+// reportStop emits the event that an update stops because the spec says so, once for each version of the spec: the
+// state may be interrupted, for example by an updated replica that loses a pod.
 func (r *Reconciler) reportStop(before, after *v1alpha1.PodCliqueSet, event, note string) {
 	key := func(reason string) string { return fmt.Sprintf("%s/%d", reason, after.Generation) }
 	reported := r.stops.Of(after, func() string { return key(string(workload.UpdateState(before.Status.Conditions).Reason)) })

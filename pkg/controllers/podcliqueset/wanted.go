@@ -27,8 +27,9 @@ type replica struct {
 	hpas     []*autoscalingv2.HorizontalPodAutoscaler
 }
 
-// wantedReplica returns the desired objects of replica i of a set with defaults. r is the revision of its template, live are
-// owned.children(). hold is the previous revision if the update in progress has not reached the replica, otherwise nil.
+// wantedReplica returns the desired objects of replica i of a set with defaults. r is the revision of its template,
+// live are owned.children(). hold is the previous revision if the update in progress has not reached the replica,
+// otherwise nil.
 func wantedReplica(set *v1alpha1.PodCliqueSet, r *workload.Revision, i int, owned ownedObjects, live workload.Children, hold *workload.Hold) replica {
 	return replica{
 		podGroup: workload.PodGroup(set, i, live),
@@ -64,8 +65,9 @@ type removal struct {
 	rest     []client.Object
 }
 
-// unwantedObjects returns the objects that a set owns and that are not among those of its replicas (wanted, by replica), by the
-// replica in their labels, highest index first. Those that are being deleted are left out. Source: docs/decisions, W1.
+// unwantedObjects returns the objects that a set owns and that are not among those of its replicas (wanted, by
+// replica), by the replica in their labels, highest index first. Those that are being deleted are left out. Source:
+// docs/decisions, W1.
 func unwantedObjects(wanted [][]child, owned ownedObjects) []removal {
 	objects := owned.byChild()
 	for _, replica := range wanted {

@@ -26,11 +26,12 @@ type Attempt struct {
 	Gang    gangs.Key
 	Problem placement.Problem
 	Classes []*corev1.Pod // by class index: a pod of the class
-	// RefusedBy returns what may have refused a class beside the free resources and the properties of the nodes themselves.
-	// The room of the class is ignored where counted is false. nil: the attempt was not refused for lack of room.
+	// RefusedBy returns what may have refused a class beside the free resources and the properties of the nodes
+	// themselves. The room of the class is ignored where counted is false. nil: the attempt was not refused for lack of
+	// room.
 	RefusedBy func(class int) (by kubescheduler.Inputs, counted bool)
-	// Pods are the pods that were planned. VolumeClaim returns a claim of them, nil if it does not exist. Both are needed if volumes
-	// or devices may have refused a class.
+	// Pods are the pods that were planned. VolumeClaim returns a claim of them, nil if it does not exist. Both are
+	// needed if volumes or devices may have refused a class.
 	Pods        []*corev1.Pod
 	VolumeClaim func(namespace, name string) *corev1.PersistentVolumeClaim
 	// Domains restricts the pods of classes to domains of topology levels.
@@ -49,7 +50,8 @@ type Attempt struct {
 	// Extender: it was refused for lack of the answer of an HTTP extender, and no other event than that helps; nil: it
 	// was not.
 	Extender *kubescheduler.ExtenderFailure
-	// OwnChange: it was refused before nodes were considered: only a change of the gang, or of a Topology that it names, helps.
+	// OwnChange: it was refused before nodes were considered: only a change of the gang, or of a Topology that it
+	// names, helps.
 	OwnChange bool
 }
 
@@ -60,7 +62,8 @@ const (
 	minPause   = 100 * time.Millisecond
 )
 
-// maxShapes bounds the shapes, and the domains, that are tracked for one gang. Omitting one can only cause unnecessary attempts.
+// maxShapes bounds the shapes, and the domains, that are tracked for one gang. Omitting one can only cause unnecessary
+// attempts.
 const maxShapes = 32
 
 // Refuse records that a gang was refused in the current cycle, and what it waits for.

@@ -24,9 +24,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// Backlog determines when refused gangs and pods without a gang are tried again. Events arrive after the scheduler's cache
-// has processed them, are recorded in constant time, and are evaluated together a moment later, or when a leader's cycle
-// begins.
+// Backlog determines when refused gangs and pods without a gang are tried again. Events arrive after the scheduler's
+// cache has processed them, are recorded in constant time, and are evaluated together a moment later, or when a
+// leader's cycle begins.
 type Backlog struct {
 	registry *gangs.Registry
 	clock    clock.Clock
@@ -36,8 +36,8 @@ type Backlog struct {
 	pending eventBatch // events that have not been evaluated; guarded by eventMu
 	inCycle eventBatch // those since the current cycle began, which its attempt may not have seen; guarded by eventMu
 	ended   podEvents  // pods on nodes that ended or request less; many: or there was an event of another kind that makes room; guarded by eventMu
-	// sources are the pods of events that have not been evaluated and may help gangs whose plans failed; "": not of a pod, or
-	// more than maxPodEvents. Guarded by eventMu.
+	// sources are the pods of events that have not been evaluated and may help gangs whose plans failed; "": not of a
+	// pod, or more than maxPodEvents. Guarded by eventMu.
 	sources sets.Set[types.UID]
 
 	vacated atomic.Bool  // see ReservationsEnded
@@ -118,8 +118,8 @@ func podOf(objects ...any) types.UID {
 	return ""
 }
 
-// relabeledNode returns the name of a node that was added or removed, or whose labels changed, "" for other events. Pods may run
-// on a node that is added: it existed before.
+// relabeledNode returns the name of a node that was added or removed, or whose labels changed, "" for other events.
+// Pods may run on a node that is added: it existed before.
 func relabeledNode(oldObj, newObj any) string {
 	old, _ := oldObj.(*corev1.Node)
 	updated, _ := newObj.(*corev1.Node)
@@ -155,15 +155,15 @@ func (b *Backlog) recordCauses(c causes, source types.UID) {
 // ExtenderAnswered records that a plan need not wait for an HTTP extender any longer.
 func (b *Backlog) ExtenderAnswered() { b.recordCauses(extenderAnswers, "") }
 
-// NominationGone records that a node on which room was kept for a nominated pod is free: no event reports it if the pod is
-// assumed on another node.
+// NominationGone records that a node on which room was kept for a nominated pod is free: no event reports it if the pod
+// is assumed on another node.
 func (b *Backlog) NominationGone() { b.recordCauses(nominationGone, "") }
 
 // RoomClaimed records that a plan is in force: other gangs may have waited for the room that its gang claimed.
 func (b *Backlog) RoomClaimed() { b.recordCauses(0, "") }
 
-// ReservationsEnded records that room that was reserved when its pods were removed is free for all: more pods of any shape
-// may fit.
+// ReservationsEnded records that room that was reserved when its pods were removed is free for all: more pods of any
+// shape may fit.
 func (b *Backlog) ReservationsEnded() { b.vacated.Store(true) }
 
 // AttemptBegins is called when a pod is popped, before its cycle takes its snapshot.
@@ -179,8 +179,8 @@ type Ready struct {
 	Pods  []*corev1.Pod // without a gang
 }
 
-// Evaluate returns the gangs and pods that the events since the last call may help. before is a gang that is about to be
-// planned: see Registry.RetryWaiting. Zero: none.
+// Evaluate returns the gangs and pods that the events since the last call may help. before is a gang that is about to
+// be planned: see Registry.RetryWaiting. Zero: none.
 func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -272,8 +272,8 @@ func (b *Backlog) fits(at gangs.Shape, a reservations.Asker) int {
 	return n
 }
 
-// EvaluatePods returns the pods without a gang for which there seems to be room, including pods that were woken some time
-// ago and not tried since, and pods that could preempt another one by now. It is called periodically.
+// EvaluatePods returns the pods without a gang for which there seems to be room, including pods that were woken some
+// time ago and not tried since, and pods that could preempt another one by now. It is called periodically.
 func (b *Backlog) EvaluatePods(logger klog.Logger) []*corev1.Pod {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -40,8 +40,8 @@ func (d *Domains) explainLabels(a *Attempt) bool {
 	return true
 }
 
-// pinnedAtOneLevel reports whether all classes are restricted to domains of the only level that is required. Of several levels on
-// a path only one is counted, and groups below it may have any domain of theirs.
+// pinnedAtOneLevel reports whether all classes are restricted to domains of the only level that is required. Of several
+// levels on a path only one is counted, and groups below it may have any domain of theirs.
 func (d *Domains) pinnedAtOneLevel(a *Attempt) bool {
 	if len(d.Pinned) != len(a.Classes) {
 		return false
@@ -65,9 +65,9 @@ func (b *Backlog) addDomains(t *tracked, a *Attempt, what *gangs.Wait) {
 	}
 }
 
-// trackDomain counts the pods of a class in an area, or for 0 in any domain of the level. nil: their room is not known. If too
-// many domains are tracked for the gang, it returns the shape of the class: its room in the cluster is an upper bound, but does
-// not show that a node came to the domain.
+// trackDomain counts the pods of a class in an area, or for 0 in any domain of the level. nil: their room is not known.
+// If too many domains are tracked for the gang, it returns the shape of the class: its room in the cluster is an upper
+// bound, but does not show that a node came to the domain.
 func (b *Backlog) trackDomain(t *tracked, a *Attempt, class int, level string, area placement.Area) gangs.Shape {
 	shape, ok := t.byClass[class].(*kubescheduler.Shape)
 	if !ok {
@@ -105,8 +105,8 @@ func (b *Backlog) addDomainNeeds(t *tracked, a *Attempt, what *gangs.Wait) {
 	what.Needs = append(what.Needs, needs...)
 }
 
-// impliesNeeds reports whether all needs, which are by class without those of unknown room, follow from room for so many pods of
-// each class.
+// impliesNeeds reports whether all needs, which are by class without those of unknown room, follow from room for so
+// many pods of each class.
 func (t *tracked) impliesNeeds(pods []int, needs []gangs.Need) bool {
 	k := 0
 	for class, shape := range t.byClass {
@@ -121,7 +121,8 @@ func (t *tracked) impliesNeeds(pods []int, needs []gangs.Need) bool {
 	return true
 }
 
-// staysInDomains reports whether all waiting pods are below groups that require a level: no room outside of domains helps.
+// staysInDomains reports whether all waiting pods are below groups that require a level: no room outside of domains
+// helps.
 func staysInDomains(p *placement.Problem) bool {
 	for leaf := range p.Pods {
 		g := p.Tree.Group(leaf)

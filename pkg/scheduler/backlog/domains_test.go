@@ -20,7 +20,8 @@ type anyShape struct{}
 
 func (anyShape) FittingPods() int { return 0 }
 
-// TestImpliesNeeds: a gang of several classes that all must be in one domain does not wait for room of the cluster, too.
+// TestImpliesNeeds: a gang of several classes that all must be in one domain does not wait for room of the cluster,
+// too.
 func TestImpliesNeeds(t *testing.T) {
 	t.Parallel()
 	s := anyShape{}
@@ -85,7 +86,8 @@ func TestRoomOutsideOfDomains(t *testing.T) {
 	}
 }
 
-// TestTopicsOfAGangWithManyDomains: more domains than are tracked add the changes of nodes to what a gang waits for, and replace nothing.
+// TestTopicsOfAGangWithManyDomains: more domains than are tracked add the changes of nodes to what a gang waits for,
+// and replace nothing.
 func TestTopicsOfAGangWithManyDomains(t *testing.T) {
 	t.Parallel()
 	label := &labelTopic{key: "selects app=x"}
@@ -127,8 +129,8 @@ func TestTopicsOfAGangWithManyDomains(t *testing.T) {
 	}
 }
 
-// TestDomainsOfAGangAreBounded: at most maxShapes domains are tracked for one gang. Of the others the room of the cluster counts,
-// and changes of nodes help.
+// TestDomainsOfAGangAreBounded: at most maxShapes domains are tracked for one gang. Of the others the room of the
+// cluster counts, and changes of nodes help.
 func TestDomainsOfAGangAreBounded(t *testing.T) {
 	t.Parallel()
 	for domains, bounded := range map[int]bool{3: false, maxShapes: false, maxShapes + 1: true, 1000: true} {

@@ -18,8 +18,8 @@ import (
 )
 
 // labelTopics finds the gangs that an event of a pod may help because of labels: those with a required affinity, an
-// anti-affinity or a hard spreading constraint that selects the pod, and those that the pod's own anti-affinity selects.
-// Its topics are the selectors, and the sets of labels of the gangs' pods. Guarded by Backlog.mu.
+// anti-affinity or a hard spreading constraint that selects the pod, and those that the pod's own anti-affinity
+// selects. Its topics are the selectors, and the sets of labels of the gangs' pods. Guarded by Backlog.mu.
 type labelTopics struct {
 	all      map[string]*labelTopic
 	byBucket map[bucket]map[*labelTopic]struct{}
@@ -35,8 +35,8 @@ type labelTopic struct {
 	pod      *corev1.Pod     // a pod with the set of labels
 }
 
-// bucket is where selectors are looked up: a namespace ("": all), and a label that each pod has that the selector matches
-// (key "": it requires no such label).
+// bucket is where selectors are looked up: a namespace ("": all), and a label that each pod has that the selector
+// matches (key "": it requires no such label).
 type bucket struct{ namespace, key, value string }
 
 func newLabelTopics() *labelTopics {
@@ -133,8 +133,8 @@ func selectorTopic(namespaces []string, selector labels.Selector) *labelTopic {
 	return topic
 }
 
-// of returns the topics of an event of a pod that has, or had, these labels. It subtracts the comparisons from those that
-// are left.
+// of returns the topics of an event of a pod that has, or had, these labels. It subtracts the comparisons from those
+// that are left.
 func (x *labelTopics) of(pod *corev1.Pod, left *int) []gangs.Topic {
 	var out []gangs.Topic
 	see := func(b bucket) {
@@ -166,8 +166,8 @@ func (x *labelTopics) of(pod *corev1.Pod, left *int) []gangs.Topic {
 	return out
 }
 
-// podEvents collects what events tell: their pods, as they were before and after them, and the topics of other objects. Guarded by
-// Backlog.eventMu.
+// podEvents collects what events tell: their pods, as they were before and after them, and the topics of other objects.
+// Guarded by Backlog.eventMu.
 type podEvents struct {
 	pods   []*corev1.Pod
 	topics []gangs.Topic

@@ -15,8 +15,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// Topics of events of host ports, volumes and devices. An event has the topics of the objects that it concerns; if it cannot be told
-// which these are, that of all gangs that wait for such an event. The stock plugins' queueing hints decide what an event may help.
+// Topics of events of host ports, volumes and devices. An event has the topics of the objects that it concerns; if it
+// cannot be told which these are, that of all gangs that wait for such an event. The stock plugins' queueing hints
+// decide what an event may help.
 type (
 	// portTopic: a pod that used the host port was removed.
 	portTopic struct {

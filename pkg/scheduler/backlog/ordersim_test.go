@@ -25,9 +25,10 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// orderScene is the scheduling loop of one profile as a model: the real registry with its list of waiting gangs, racks with
-// places, and gangs that need their places with constraints of several kinds. It is not concurrent: an attempt is one step, and
-// events come between steps, or during an attempt after its snapshot. Between the members of a plan, gangs of a higher priority pass.
+// orderScene is the scheduling loop of one profile as a model: the real registry with its list of waiting gangs, racks
+// with places, and gangs that need their places with constraints of several kinds. It is not concurrent: an attempt is
+// one step, and events come between steps, or during an attempt after its snapshot. Between the members of a plan,
+// gangs of a higher priority pass.
 type orderScene struct {
 	t     *testing.T
 	rand  *rand.Rand
@@ -98,7 +99,8 @@ type modelGang struct {
 	cycle    int           // its last cycle
 	dropped  *modelGang    // beside whose plan it did not fit
 	could    time.Time     // since when its surplus has had room, and was not tried; zero: it has none
-	// What was delivered since the last attempt began, and since its last cycle began, which may have seen what occurred before.
+	// What was delivered since the last attempt began, and since its last cycle began, which may have seen what
+	// occurred before.
 	cause, cycleSince heard
 }
 
@@ -117,8 +119,8 @@ type failing struct {
 // noRack is the rack of a pod that waits.
 const noRack = -1
 
-// next returns the pods that wait and are planned together: of the minimum, of the surplus sub-group, or single ones. nil: none
-// waits, or it is not known which.
+// next returns the pods that wait and are planned together: of the minimum, of the surplus sub-group, or single ones.
+// nil: none waits, or it is not known which.
 func (g *modelGang) next() []int {
 	if g.gated || !g.unknown.IsZero() {
 		return nil
@@ -142,7 +144,8 @@ func (g *modelGang) unplaced(first, end int) (pods []int) {
 	return pods
 }
 
-// nextBesideUnit returns the single pods that may be planned while the surplus sub-group waits. nil: it does not, or there are none.
+// nextBesideUnit returns the single pods that may be planned while the surplus sub-group waits. nil: it does not, or
+// there are none.
 func (g *modelGang) nextBesideUnit() []int {
 	if next := g.next(); next == nil || next[0] < g.surplus || next[0] >= g.singles {
 		return nil
@@ -199,8 +202,8 @@ func (s *orderScene) fail(format string, args ...any) {
 	s.t.Fatalf(format, args...)
 }
 
-// plan returns the racks in which these pods of the gang fit, of single ones at least one; nil: they do not, there are none, or a plan
-// is in force.
+// plan returns the racks in which these pods of the gang fit, of single ones at least one; nil: they do not, there are
+// none, or a plan is in force.
 func (s *orderScene) plan(g *modelGang, pods []int) []int {
 	room, n := slices.Clone(s.free), len(pods)
 	if n == 0 || s.isFailing(g) {
@@ -334,8 +337,8 @@ func (s *orderScene) look(before gangs.Key) {
 	s.apply(e)
 }
 
-// isReleased reports whether an event is the release of a pod by a plan that failed. Its room was free before the plan: see
-// endFailing.
+// isReleased reports whether an event is the release of a pod by a plan that failed. Its room was free before the plan:
+// see endFailing.
 func (s *orderScene) isReleased(event gangs.Topic) bool {
 	for _, g := range s.gangs {
 		if i := g.find(event); i >= 0 && g.racks[i] == noRack {
@@ -570,8 +573,8 @@ func (s *orderScene) handOut(g *modelGang, plan *gangs.Plan, nodes map[types.UID
 	}
 }
 
-// mayNotPass reports whether a gang is not planned beside the plan that is being handed out, if there is one: it is surplus, its
-// priority is not higher, it did not fit, or was refused before and such attempts have used up their time.
+// mayNotPass reports whether a gang is not planned beside the plan that is being handed out, if there is one: it is
+// surplus, its priority is not higher, it did not fit, or was refused before and such attempts have used up their time.
 func (s *orderScene) mayNotPass(g *modelGang) bool {
 	return len(s.passed) > 0 && (g.dropped == s.passed[len(s.passed)-1] || !slices.ContainsFunc(g.pods, func(p *corev1.Pod) bool { return s.r.MayPass(p.UID) }))
 }
@@ -641,12 +644,13 @@ func (s *orderScene) endFailing() {
 	})
 }
 
-// isSpent reports whether early attempts have almost used up their time: the first half second is free, that is ten seconds of 5 %,
-// and attempts that were about to begin, or that surplus put off because room grows, may have used some of it.
+// isSpent reports whether early attempts have almost used up their time: the first half second is free, that is ten
+// seconds of 5 %, and attempts that were about to begin, or that surplus put off because room grows, may have used some
+// of it.
 func (s *orderScene) isSpent() bool { return s.spent.Sub(s.clock.Now()) > 8*time.Second }
 
-// checkOrder: when a gang takes room, no waiting gang that precedes it could have taken it, except one whose plan has failed
-// since the last event that may help, or while early attempts have used up their time (docs/decisions, G16).
+// checkOrder: when a gang takes room, no waiting gang that precedes it could have taken it, except one whose plan has
+// failed since the last event that may help, or while early attempts have used up their time (docs/decisions, G16).
 func (s *orderScene) checkOrder(key gangs.Key, pods []int) {
 	s.t.Helper()
 	for _, other := range s.waiting() {
@@ -664,8 +668,8 @@ func (s *orderScene) checkOrder(key gangs.Key, pods []int) {
 	}
 }
 
-// checkNoneCanStart: no waiting gang could start, except one whose pause is not over, without an event, or while early attempts have
-// used up their time.
+// checkNoneCanStart: no waiting gang could start, except one whose pause is not over, without an event, or while early
+// attempts have used up their time.
 func (s *orderScene) checkNoneCanStart() {
 	s.t.Helper()
 	s.counts.checks.Add(1)
@@ -958,7 +962,8 @@ func (s *orderScene) keys() []gangs.Key {
 	return keys
 }
 
-// pass lets time pass, with the loop and the ticker running. quiet: nothing happens from now on, so that room is used in time.
+// pass lets time pass, with the loop and the ticker running. quiet: nothing happens from now on, so that room is used
+// in time.
 func (s *orderScene) pass(d time.Duration, quiet bool) {
 	s.t.Helper()
 	s.quiet = quiet
@@ -987,10 +992,9 @@ func (s *orderScene) pass(d time.Duration, quiet bool) {
 	}
 }
 
-// TestRoomIsUsedInTheOrderOfTheQueue: in any order of events a gang takes no room that one which precedes it could take, no gang
-// is tried again without a cause, in a quiet second no waiting gang could start after 100 ms, and surplus waits for ten seconds at most
-// while room grows. ROUNDS multiplies the number of
-// seeds.
+// TestRoomIsUsedInTheOrderOfTheQueue: in any order of events a gang takes no room that one which precedes it could
+// take, no gang is tried again without a cause, in a quiet second no waiting gang could start after 100 ms, and surplus
+// waits for ten seconds at most while room grows. ROUNDS multiplies the number of seeds.
 func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	repeats := 100 * rounds.Number()

@@ -29,7 +29,8 @@ func PatchCondition(ctx context.Context, client kubernetes.Interface, pod *corev
 	return err
 }
 
-// Delete deletes a pod. accepted is false if the pod is gone, or was terminating before, so that another client has deleted it.
+// Delete deletes a pod. accepted is false if the pod is gone, or was terminating before, so that another client has
+// deleted it.
 func Delete(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (accepted bool, err error) {
 	requestCtx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
@@ -46,8 +47,8 @@ func Delete(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) (
 	}
 }
 
-// IsGone reports whether the pod does not exist any more, given the error of a request for its UID. Other conflicts than
-// that of the UID exist, and a patch with another UID is refused as invalid, so that the API server is asked.
+// IsGone reports whether the pod does not exist any more, given the error of a request for its UID. Other conflicts
+// than that of the UID exist, and a patch with another UID is refused as invalid, so that the API server is asked.
 func IsGone(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, err error) bool {
 	if apierrors.IsNotFound(err) {
 		return true

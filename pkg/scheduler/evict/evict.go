@@ -30,7 +30,8 @@ const (
 	eventAction = "Preempting"
 	// schedulerName is the name with which the message of a mark begins, as that of the stock scheduler does.
 	schedulerName = "muster-scheduler"
-	// planSeparator precedes the plan at the end of the message of a mark, and begun the separator in the mark of a witness.
+	// planSeparator precedes the plan at the end of the message of a mark, and begun the separator in the mark of a
+	// witness.
 	planSeparator = "; plan "
 	begun         = "; the evictions have begun"
 	// maxText is the maximum length, in characters, of the text about one victim. The note of an event is limited to
@@ -38,7 +39,8 @@ const (
 	maxText = 300
 	// eventMemory is how long it is remembered that an event about a victim was emitted.
 	eventMemory = time.Hour
-	// renewAfter is the age after which a mark is written again: kube-controller-manager removes it when it is two minutes old.
+	// renewAfter is the age after which a mark is written again: kube-controller-manager removes it when it is two
+	// minutes old.
 	renewAfter = 30 * time.Second
 )
 
@@ -46,8 +48,8 @@ const (
 type Eviction struct {
 	// Plan identifies the decision. Not "", and without spaces.
 	Plan string
-	// Preemptor is for what room is made, Kind what it is ("PodGroup" or "pod"), and Priority its priority. Zero: it is gone, and not
-	// known any more.
+	// Preemptor is for what room is made, Kind what it is ("PodGroup" or "pod"), and Priority its priority. Zero: it is
+	// gone, and not known any more.
 	Preemptor types.NamespacedName
 	Kind      string
 	Priority  int32
@@ -94,9 +96,10 @@ func New(o Options) *Evictor {
 	return &Evictor{Options: o, reported: map[types.UID]time.Time{}}
 }
 
-// MarkVictims writes the condition DisruptionTarget on every victim that does not have the mark of the plan, or has an old one: it does
-// not make a witness of a victim, and leaves those that are. Victims that are gone are skipped. If it returns an error, no victim may be deleted: a mark could not be written, even after
-// repeated attempts if the error was transient.
+// MarkVictims writes the condition DisruptionTarget on every victim that does not have the mark of the plan, or has an
+// old one: it does not make a witness of a victim, and leaves those that are. Victims that are gone are skipped. If it
+// returns an error, no victim may be deleted: a mark could not be written, even after repeated attempts if the error
+// was transient.
 func (e *Evictor) MarkVictims(ctx context.Context, eviction Eviction) error {
 	failures := e.retryForVictims(ctx, len(eviction.Victims), markAttempts, func(ctx context.Context, i int) error {
 		return e.markVictim(ctx, &eviction, &eviction.Victims[i])
@@ -104,11 +107,11 @@ func (e *Evictor) MarkVictims(ctx context.Context, eviction Eviction) error {
 	return firstFailure("marking as preempted", eviction.Victims, failures)
 }
 
-// DeleteVictims deletes all victims, and returns how many are terminating or gone. Before any of them one victim of each gang, and
-// one without a gang, is marked as a witness, and it is deleted after the other ones of its gang. Transient errors are retried
-// until ctx ends. It returns an error if other victims are left: the caller must call it again, because the victims of
-// a plan end together. It emits one event about each pod whose deletion the API server accepted, unless the pod was
-// terminating before, and none if it is called again.
+// DeleteVictims deletes all victims, and returns how many are terminating or gone. Before any of them one victim of
+// each gang, and one without a gang, is marked as a witness, and it is deleted after the other ones of its gang.
+// Transient errors are retried until ctx ends. It returns an error if other victims are left: the caller must call it
+// again, because the victims of a plan end together. It emits one event about each pod whose deletion the API server
+// accepted, unless the pod was terminating before, and none if it is called again.
 func (e *Evictor) DeleteVictims(ctx context.Context, eviction Eviction) (deleted int, err error) {
 	e.forgetOldEvents()
 	witnesses, others := witnessesOf(&eviction)
@@ -136,8 +139,8 @@ func (e *Evictor) DeleteVictims(ctx context.Context, eviction Eviction) (deleted
 	return deleted, nil
 }
 
-// witnessesOf divides the victims: one of each gang is its witness, the one that has the mark of it if there is one. As long as it
-// exists, it shows a later process that the victims of its gang are being deleted.
+// witnessesOf divides the victims: one of each gang is its witness, the one that has the mark of it if there is one. As
+// long as it exists, it shows a later process that the victims of its gang are being deleted.
 func witnessesOf(eviction *Eviction) (witnesses, others []Victim) {
 	chosen := map[types.NamespacedName]int{}
 	for i, v := range eviction.Victims {
@@ -155,8 +158,9 @@ func witnessesOf(eviction *Eviction) (witnesses, others []Victim) {
 	return witnesses, others
 }
 
-// deleteAll deletes victims, and emits the event about each of them when it is deleted: all of them in the end would be a flood, which
-// keeps the API server from the deletions that are left. It returns how many are terminating or gone, and the errors of all.
+// deleteAll deletes victims, and emits the event about each of them when it is deleted: all of them in the end would be
+// a flood, which keeps the API server from the deletions that are left. It returns how many are terminating or gone,
+// and the errors of all.
 func (e *Evictor) deleteAll(ctx context.Context, eviction *Eviction, victims []Victim) (deleted int, failures []error) {
 	failures = e.retryForVictims(ctx, len(victims), unlimited, func(ctx context.Context, i int) error {
 		accepted, err := endpod.Delete(ctx, e.Client, victims[i].Pod)
@@ -173,8 +177,8 @@ func (e *Evictor) deleteAll(ctx context.Context, eviction *Eviction, victims []V
 	return deleted, failures
 }
 
-// UnmarkVictims sets the marks of the plan to False, on victims that are not being deleted: none was by this plan. It returns an
-// error if a mark is left after repeated attempts. Such a mark has no effect.
+// UnmarkVictims sets the marks of the plan to False, on victims that are not being deleted: none was by this plan. It
+// returns an error if a mark is left after repeated attempts. Such a mark has no effect.
 func (e *Evictor) UnmarkVictims(ctx context.Context, eviction Eviction) error {
 	failures := e.retryForVictims(ctx, len(eviction.Victims), markAttempts, func(ctx context.Context, i int) error {
 		return e.unmarkVictim(ctx, &eviction, &eviction.Victims[i])
@@ -238,8 +242,9 @@ func (e *Evictor) isOld(mark *corev1.PodCondition) bool {
 	return e.Clock.Since(mark.LastTransitionTime.Time) > renewAfter
 }
 
-// mark writes the mark of the plan on a victim, unless it has it, and it is not old, or it is gone. Its time is that of the mark, also if
-// another disruption was announced before: by it the mark expires. suffix follows the text about the victim.
+// mark writes the mark of the plan on a victim, unless it has it, and it is not old, or it is gone. Its time is that of
+// the mark, also if another disruption was announced before: by it the mark expires. suffix follows the text about the
+// victim.
 func (e *Evictor) mark(ctx context.Context, eviction *Eviction, v *Victim, suffix string) error {
 	c := corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,

@@ -43,7 +43,8 @@ func (c steppingClock) After(d time.Duration) <-chan time.Time {
 	return at
 }
 
-// server is an API server with pods, some of whose requests fail. Its methods are called under the lock of the clientset.
+// server is an API server with pods, some of whose requests fail. Its methods are called under the lock of the
+// clientset.
 type server struct {
 	pods     map[string]*corev1.Pod // by name
 	failures map[string][]error     // by name: the errors of the next requests for the pod
@@ -214,7 +215,8 @@ func TestIsMarkedFor(t *testing.T) {
 	}
 }
 
-// kube-controller-manager removes a mark by its time, so that it is the time of the mark, whatever the condition said before.
+// kube-controller-manager removes a mark by its time, so that it is the time of the mark, whatever the condition said
+// before.
 func TestTimeOfAMark(t *testing.T) {
 	t.Parallel()
 	with := func(age time.Duration, change func(*corev1.PodCondition)) *corev1.Pod {
@@ -468,7 +470,8 @@ func TestRandomDeletions(t *testing.T) {
 	}
 }
 
-// The witness of a gang is marked before the first deletion and deleted after the last one, also when another process goes on.
+// The witness of a gang is marked before the first deletion and deleted after the last one, also when another process
+// goes on.
 func TestTheWitnessIsTheLastOfItsGang(t *testing.T) {
 	t.Parallel()
 	a, b, c := marked("a", "7-ab"), marked("b", "7-ab"), marked("c", "7-ab")
@@ -505,8 +508,8 @@ func witness(name, plan string) *corev1.Pod {
 	return p
 }
 
-// Marks are taken back from the pods that have them still: not from those that are terminating, or were marked by another plan
-// or for another reason.
+// Marks are taken back from the pods that have them still: not from those that are terminating, or were marked by
+// another plan or for another reason.
 func TestMarksAreTakenBack(t *testing.T) {
 	t.Parallel()
 	terminating, drained := marked("terminating", "7-ab"), marked("drained", "7-ab")

@@ -105,8 +105,8 @@ func TestManyVictimsInParallel(t *testing.T) {
 	}
 }
 
-// The event about a pod follows its deletion. If all of them were emitted in the end, the flood of events would keep the API server from
-// the deletions that are left, and a process that is killed would have told nothing.
+// The event about a pod follows its deletion. If all of them were emitted in the end, the flood of events would keep
+// the API server from the deletions that are left, and a process that is killed would have told nothing.
 func TestEventsFollowTheirDeletions(t *testing.T) {
 	t.Parallel()
 	const n = 2000

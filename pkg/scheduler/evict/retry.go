@@ -30,9 +30,9 @@ const (
 // errNotTried is the error of victims that were not reached before the context ended.
 var errNotTried = errors.New("the time was over before it was tried")
 
-// retryForVictims calls request for the index of each of so many victims, in parallel, and repeats it for those with a transient
-// error: in rounds with a delay between them, attempts times in all or until ctx ends. Permanent errors are not retried;
-// the other victims are. It returns the last errors by victim; nil: the request succeeded.
+// retryForVictims calls request for the index of each of so many victims, in parallel, and repeats it for those with a
+// transient error: in rounds with a delay between them, attempts times in all or until ctx ends. Permanent errors are
+// not retried; the other victims are. It returns the last errors by victim; nil: the request succeeded.
 func (e *Evictor) retryForVictims(ctx context.Context, victims, attempts int, request func(ctx context.Context, i int) error) []error {
 	failures, left := make([]error, victims), make([]int, victims)
 	for i := range victims {
@@ -69,8 +69,8 @@ func isTransient(err error) bool {
 	return true
 }
 
-// firstFailure returns the first error, with the pod and what was being done to it, and how many other pods failed; nil:
-// none failed.
+// firstFailure returns the first error, with the pod and what was being done to it, and how many other pods failed;
+// nil: none failed.
 func firstFailure(doing string, victims []Victim, failures []error) error {
 	first, others := -1, 0
 	for i, err := range failures {

@@ -25,8 +25,8 @@ type Victim struct {
 	Rung     string               // preemption.Rung, the greatest loss of the gang; "": an earlier process decided it
 }
 
-// Eviction is the decision that pods of lower priority end so that a gang, or a pod without one, can start. What its first fields contain
-// is not changed, but for victims that are spared when the deletions begin.
+// Eviction is the decision that pods of lower priority end so that a gang, or a pod without one, can start. What its
+// first fields contain is not changed, but for victims that are spared when the deletions begin.
 type Eviction struct {
 	ID       string
 	Gang     types.NamespacedName // zero: the preemptor is a pod without a gang, or is not known any more
@@ -43,10 +43,11 @@ type Eviction struct {
 
 	// Asked: an attempt was asked to check the victims. If it does not confirm any of them, the eviction is over.
 	Asked bool
-	// Refused: an attempt failed although all victims had ended. The next one decides: this one may not have seen all of their room.
+	// Refused: an attempt failed although all victims had ended. The next one decides: this one may not have seen all
+	// of their room.
 	Refused bool
-	// Taken: a gang of higher priority was placed on its nodes, or pods of its gang end for one, or others could use the room that was
-	// free already.
+	// Taken: a gang of higher priority was placed on its nodes, or pods of its gang end for one, or others could use
+	// the room that was free already.
 	Taken bool
 	// Lent is what others may use for a while; nil: nothing.
 	Lent []*reservations.Reservation
@@ -76,8 +77,8 @@ func (e *Eviction) IsForPod() bool { return e != nil && e.Pod != nil }
 // Stage returns where the eviction stands.
 func (e *Eviction) Stage() Stage { return e.stage }
 
-// Begin enters the first stage of an eviction: Decided, Recorded if it is for a pod without a gang, or Checked if an earlier process had
-// recorded it.
+// Begin enters the first stage of an eviction: Decided, Recorded if it is for a pod without a gang, or Checked if an
+// earlier process had recorded it.
 func (e *Eviction) Begin(s Stage, now time.Time) {
 	e.until = now.Add(PreparationTime(len(e.Victims)))
 	e.Enter(s, now)
@@ -102,19 +103,20 @@ func (e *Eviction) Enter(s Stage, now time.Time) {
 	}
 }
 
-// EndsBy returns until when all victims should have ended, and be replaced by the preemptor, if their deletion begins now. Thousands of
-// deletions take their time.
+// EndsBy returns until when all victims should have ended, and be replaced by the preemptor, if their deletion begins
+// now. Thousands of deletions take their time.
 func (e *Eviction) EndsBy(now time.Time) time.Time {
 	return now.Add(e.graceTime(now) + e.Timeout + time.Duration(len(e.Victims))*perVictim)
 }
 
-// KeptUntil returns how long room is kept for the preemptor at most: marking the victims, checking them and deleting them may take so long
-// each. The room is free when the eviction ends.
+// KeptUntil returns how long room is kept for the preemptor at most: marking the victims, checking them and deleting
+// them may take so long each. The room is free when the eviction ends.
 func (e *Eviction) KeptUntil(now time.Time) time.Time {
 	return e.until.Add(2*(e.graceTime(now)+e.Timeout) + 2*PreparationTime(len(e.Victims)))
 }
 
-// graceTime returns the time after which all victims, and the pods that are awaited, should have ended if they were deleted now.
+// graceTime returns the time after which all victims, and the pods that are awaited, should have ended if they were
+// deleted now.
 func (e *Eviction) graceTime(now time.Time) time.Duration {
 	longest := time.Duration(0)
 	for _, v := range e.Victims {
@@ -140,8 +142,8 @@ func (e *Eviction) NextTime() time.Time {
 	return next
 }
 
-// IsLending reports whether others may use what the victims free, because the slowest one needs long: else nodes would be idle for as
-// long as one victim on another node takes.
+// IsLending reports whether others may use what the victims free, because the slowest one needs long: else nodes would
+// be idle for as long as one victim on another node takes.
 func (e *Eviction) IsLending() bool { return !e.lentUntil.IsZero() }
 
 // EndsLending reports, once, that what was lent is to be kept again.
@@ -202,7 +204,8 @@ func (e *Eviction) AwaitsRecord() bool { return e.stage == Decided || e.stage ==
 // HasVictims reports whether all of these are victims.
 func (e *Eviction) HasVictims(victims []Victim) bool { return len(without(victims, e.Victims)) == 0 }
 
-// Succeed lets the eviction go on in place of an older one that an attempt has checked. Of the older one's victims some are spared.
+// Succeed lets the eviction go on in place of an older one that an attempt has checked. Of the older one's victims some
+// are spared.
 func (e *Eviction) Succeed(old *Eviction) {
 	e.ID, e.Decided, e.stage, e.until, e.Spared = old.ID, old.Decided, old.stage, old.until, without(old.Victims, e.Victims)
 }
@@ -245,7 +248,8 @@ const (
 	Spared Outcome = "spared"
 	// Cancelled: nothing was evicted, because the gang or the cluster changed.
 	Cancelled Outcome = "cancelled"
-	// Overtaken: pods were evicted, and a gang of higher priority took some of the room, or preempted the gang, or others used it meanwhile.
+	// Overtaken: pods were evicted, and a gang of higher priority took some of the room, or preempted the gang, or
+	// others used it meanwhile.
 	Overtaken Outcome = "overtaken"
 	// Wasted: pods were evicted, and the gang was not placed for another reason.
 	Wasted Outcome = "wasted"

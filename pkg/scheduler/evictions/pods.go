@@ -18,7 +18,8 @@ type Ending struct {
 	due time.Time // when it should have ended; by is nil
 }
 
-// kept is how long a pod is remembered after it should have ended, if its end is not observed: it may have ended before.
+// kept is how long a pod is remembered after it should have ended, if its end is not observed: it may have ended
+// before.
 const kept = 10 * time.Minute
 
 // Choose records that a pod is to end by an eviction.

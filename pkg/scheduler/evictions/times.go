@@ -9,13 +9,15 @@ import (
 )
 
 const (
-	// preparationLimit is how long an eviction may take from one of its first stages to the next, and perVictim how much longer this and
-	// the deletions may take for each victim.
+	// preparationLimit is how long an eviction may take from one of its first stages to the next, and perVictim how
+	// much longer this and the deletions may take for each victim.
 	preparationLimit = 30 * time.Second
 	perVictim        = 20 * time.Millisecond
-	// lendingEnds is how long before the last victim should have ended room that is free already is kept for the preemptor again.
+	// lendingEnds is how long before the last victim should have ended room that is free already is kept for the
+	// preemptor again.
 	lendingEnds = 5 * time.Minute
-	// longestGrace stands for all longer grace periods, so that a time that contains several of them can be represented.
+	// longestGrace stands for all longer grace periods, so that a time that contains several of them can be
+	// represented.
 	longestGrace = 50 * 365 * 24 * time.Hour
 )
 
@@ -24,8 +26,8 @@ func PreparationTime(victims int) time.Duration {
 	return preparationLimit + time.Duration(victims)*perVictim
 }
 
-// GraceOf returns how long a pod may take to end if it is deleted now, or, if it is terminating, how long it may take still: at least 0
-// and at most longestGrace. As for the API server, a negative grace period is one of a second.
+// GraceOf returns how long a pod may take to end if it is deleted now, or, if it is terminating, how long it may take
+// still: at least 0 and at most longestGrace. As for the API server, a negative grace period is one of a second.
 func GraceOf(pod *corev1.Pod, now time.Time) time.Duration {
 	if pod.DeletionTimestamp != nil {
 		return min(max(0, pod.DeletionTimestamp.Sub(now)), longestGrace)

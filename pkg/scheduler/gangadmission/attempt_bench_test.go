@@ -16,9 +16,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// BenchmarkAttempt measures what an attempt to plan a gang of 20,000 like pods costs beside the search for nodes: Begin,
-// the gates of other plugins, the classes and Commit. The pods were observed in the order of their creation, or of their
-// names.
+// BenchmarkAttempt measures what an attempt to plan a gang of 20,000 like pods costs beside the search for nodes:
+// Begin, the gates of other plugins, the classes and Commit. The pods were observed in the order of their creation, or
+// of their names.
 func BenchmarkAttempt(b *testing.B) {
 	const n = 20_000
 	c := newCluster(b)

@@ -258,7 +258,8 @@ func TestPodThatCanPreemptByNowIsTried(t *testing.T) {
 	look()
 }
 
-// A gang that all pods of lower priority together cannot help is not searched victims for again because some of them end.
+// A gang that all pods of lower priority together cannot help is not searched victims for again because some of them
+// end.
 func TestVictimsAreSearchedForWhenAPodEndsThatIsNone(t *testing.T) {
 	t.Parallel()
 	deleted, resized := fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete}, fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.UpdatePodScaleDown}
@@ -309,8 +310,8 @@ func TestVictimsAreSearchedForWhenAPodEndsThatIsNone(t *testing.T) {
 	}
 }
 
-// TestPreparationOfAnAbortedPlanIsCancelled: members that are not prepared yet give up their room when the plan is aborted, also
-// those whose preparation begins afterwards.
+// TestPreparationOfAnAbortedPlanIsCancelled: members that are not prepared yet give up their room when the plan is
+// aborted, also those whose preparation begins afterwards.
 func TestPreparationOfAnAbortedPlanIsCancelled(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

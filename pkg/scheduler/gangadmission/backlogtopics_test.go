@@ -29,8 +29,8 @@ type objectEvent struct {
 	old, new any
 }
 
-// wakesRefused reports whether a gang of one pod, which these filters refused, is tried again after an event: after the attempt, or
-// during it.
+// wakesRefused reports whether a gang of one pod, which these filters refused, is tried again after an event: after the
+// attempt, or during it.
 func wakesRefused(t *testing.T, c *cluster, pod *corev1.Pod, filters []string, claims map[string]*corev1.PersistentVolumeClaim, event objectEvent, during bool) bool {
 	t.Helper()
 	b, r := backlogOf(c)
@@ -90,7 +90,8 @@ func (r randomObjects) pod(name, namespace string) *corev1.Pod {
 	}).Obj()
 }
 
-// claim returns the name of a claim: one that is bound, one that is not, one that does not exist, or one of an ephemeral volume.
+// claim returns the name of a claim: one that is bound, one that is not, one that does not exist, or one of an
+// ephemeral volume.
 func (r randomObjects) claim() string { return r.pick("bound", "unbound", "missing", "a-0-v0") }
 
 func knownClaims() map[string]*corev1.PersistentVolumeClaim {
@@ -167,7 +168,8 @@ func (r randomObjects) event() objectEvent {
 	return changed(fwk.DeviceClass, &resourcev1.DeviceClass{}, &resourcev1.DeviceClass{})
 }
 
-// mayHelp reports whether a volume may help a pod: it is that of one of its claims, or such a claim could be bound to it.
+// mayHelp reports whether a volume may help a pod: it is that of one of its claims, or such a claim could be bound to
+// it.
 func mayHelp(volume *corev1.PersistentVolume, pod *corev1.Pod, claims map[string]*corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		name := ""
@@ -197,10 +199,10 @@ func mayHelp(volume *corev1.PersistentVolume, pod *corev1.Pod, claims map[string
 	})
 }
 
-// TestEventsOfObjectsWakeTheGangsThatTheyMayHelp compares random events with the queueing hints of the stock filters that refused a
-// gang. If one of them wants the pod to be tried, the gang is. If none does, it is not, unless the event is of a kind that is not
-// told apart. The stock hints want pods to be tried after any event of a PersistentVolume, even if it belongs to another claim;
-// gangs are tried only if it may help.
+// TestEventsOfObjectsWakeTheGangsThatTheyMayHelp compares random events with the queueing hints of the stock filters
+// that refused a gang. If one of them wants the pod to be tried, the gang is. If none does, it is not, unless the event
+// is of a kind that is not told apart. The stock hints want pods to be tried after any event of a PersistentVolume,
+// even if it belongs to another claim; gangs are tried only if it may help.
 func TestEventsOfObjectsWakeTheGangsThatTheyMayHelp(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8))

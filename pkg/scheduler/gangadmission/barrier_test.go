@@ -14,8 +14,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// While a member is prepared, which may take minutes, another scheduler binds pods to its node, or the node changes. If the plan has
-// no room there any more, no member is bound, and the gang is planned anew; otherwise it is bound as planned (docs/decisions, G27).
+// While a member is prepared, which may take minutes, another scheduler binds pods to its node, or the node changes. If
+// the plan has no room there any more, no member is bound, and the gang is planned anew; otherwise it is bound as
+// planned (docs/decisions, G27).
 func TestRoomIsCheckedWhenTheBarrierOpens(t *testing.T) {
 	t.Parallel()
 	foreign := func(i int) *wrappers.PodWrapper {

@@ -13,8 +13,8 @@ import (
 )
 
 // bindLimiter bounds the number of bindings in flight and grants them in order: the plan of the higher priority first,
-// then the older one, then by the member's index in the plan. A plan of a higher priority thus waits for the bindings in
-// flight only, also if thousands of a lower priority wait.
+// then the older one, then by the member's index in the plan. A plan of a higher priority thus waits for the bindings
+// in flight only, also if thousands of a lower priority wait.
 type bindLimiter struct {
 	clock clock.Clock
 
@@ -43,8 +43,8 @@ type waiter struct {
 	at      int           // index in waiters; negative: granted
 }
 
-// waiters implements heap.Interface: the next one is the first. The members of a large gang arrive in any order, and a sorted list
-// would be copied for each of them.
+// waiters implements heap.Interface: the next one is the first. The members of a large gang arrive in any order, and a
+// sorted list would be copied for each of them.
 type waiters []*waiter
 
 func (w waiters) Len() int           { return len(w) }

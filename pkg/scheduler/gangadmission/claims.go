@@ -20,8 +20,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// allocations contains the ResourceClaims (types.NamespacedName) to which members that are not bound yet may have devices
-// allocated. An aborted plan leaves none of them allocated (docs/decisions, G18).
+// allocations contains the ResourceClaims (types.NamespacedName) to which members that are not bound yet may have
+// devices allocated. An aborted plan leaves none of them allocated (docs/decisions, G18).
 type allocations struct{ claims sync.Map }
 
 const (
@@ -84,8 +84,8 @@ func (a *allocations) giveBack(ctx context.Context, profile kubescheduler.Profil
 	}
 }
 
-// deallocateOwn deallocates claims of waiting pods that nobody else uses: an earlier attempt has left them, possibly with
-// devices of a node that cannot be used now. It reports whether there were any.
+// deallocateOwn deallocates claims of waiting pods that nobody else uses: an earlier attempt has left them, possibly
+// with devices of a node that cannot be used now. It reports whether there were any.
 func deallocateOwn(ctx context.Context, profile kubescheduler.Profile, pods ...*corev1.Pod) bool {
 	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()
@@ -122,9 +122,9 @@ func usersOfClaims(pods []*corev1.Pod) sets.Set[types.UID] {
 	return users
 }
 
-// shareClaims gives the claims that pods of a plan share their devices and users, or none of them if too many pods would use
-// one. If the plan is not carried out, the claims keep them until the next plan of the gang, which uses them, or fails and
-// calls deallocateOwn.
+// shareClaims gives the claims that pods of a plan share their devices and users, or none of them if too many pods
+// would use one. If the plan is not carried out, the claims keep them until the next plan of the gang, which uses them,
+// or fails and calls deallocateOwn.
 func shareClaims(ctx context.Context, profile kubescheduler.Profile, work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) error {
 	ctx, cancel := context.WithTimeout(ctx, claimsTimeout)
 	defer cancel()

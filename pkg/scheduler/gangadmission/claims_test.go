@@ -144,8 +144,8 @@ func (c *cluster) inUse() (out []string) {
 // isQuiet reports whether no pod is assumed for a plan that was aborted.
 func (c *cluster) isQuiet() bool { return !c.gangs.registry.IsUnwinding() && !c.gangs.released.any() }
 
-// An aborted plan leaves no devices allocated to claims of single members, and none reserved for them (docs/decisions, G18);
-// also the last plan of a gang, after which nothing of it is scheduled any more.
+// An aborted plan leaves no devices allocated to claims of single members, and none reserved for them (docs/decisions,
+// G18); also the last plan of a gang, after which nothing of it is scheduled any more.
 func TestAnAbortLeavesNoDevices(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]func(c *cluster){
@@ -185,8 +185,8 @@ func TestAnAbortLeavesNoDevices(t *testing.T) {
 	}
 }
 
-// A claim that is deleted between the plan of its gang and the binding of its pod, before that pod has its cycle or after: no part
-// of the gang is bound, nothing stays allocated, and the gang starts when the claim is back.
+// A claim that is deleted between the plan of its gang and the binding of its pod, before that pod has its cycle or
+// after: no part of the gang is bound, nothing stays allocated, and the gang starts when the claim is back.
 func TestClaimIsDeletedWhileItsGangIsPlanned(t *testing.T) {
 	t.Parallel()
 	for _, reserved := range []string{"a-1", "a-2"} {
@@ -244,8 +244,9 @@ func TestDevicesVanishWhileAGangIsPlanned(t *testing.T) {
 	c.addSlice().wholeOf("a", len(claimNames))
 }
 
-// Kube-scheduler nominates the node of a pod that it prepares, with a write before all others. Members of which only the claims are
-// written need none (docs/decisions, G18); pods without a gang, and members that a driver prepares, are nominated.
+// Kube-scheduler nominates the node of a pod that it prepares, with a write before all others. Members of which only
+// the claims are written need none (docs/decisions, G18); pods without a gang, and members that a driver prepares, are
+// nominated.
 func TestWhoIsNominatedWithDevices(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -290,8 +291,8 @@ func TestWhoIsNominatedWithDevices(t *testing.T) {
 	}
 }
 
-// The claims of members are written in as many slots as their bindings: the API server rejects the writes of hundreds at the same
-// time. Members that wait for a slot are cancelled with their plan.
+// The claims of members are written in as many slots as their bindings: the API server rejects the writes of hundreds
+// at the same time. Members that wait for a slot are cancelled with their plan.
 func TestClaimsOfMembersAreWrittenInSlots(t *testing.T) {
 	t.Parallel()
 	for name, aborted := range map[string]bool{"all are written": false, "the plan is aborted": true} {
@@ -350,8 +351,8 @@ func waitUntil(seen func() bool) {
 	}
 }
 
-// A gang and a pod without one wait for an extended resource that no node has. A DeviceClass that offers it lets them be tried
-// again, be it created, or changed later.
+// A gang and a pod without one wait for an extended resource that no node has. A DeviceClass that offers it lets them
+// be tried again, be it created, or changed later.
 func TestDeviceClassOffersAnExtendedResource(t *testing.T) {
 	t.Parallel()
 	ext := "example.com/ext"
@@ -382,8 +383,8 @@ func TestDeviceClassOffersAnExtendedResource(t *testing.T) {
 	}
 }
 
-// Bad input: ResourceSlices that no API server or no driver should let pass. A gang that has devices starts, another one says that it
-// lacks some, other pods are scheduled, and it starts when there are.
+// Bad input: ResourceSlices that no API server or no driver should let pass. A gang that has devices starts, another
+// one says that it lacks some, other pods are scheduled, and it starts when there are.
 func TestHostileResourceSlices(t *testing.T) {
 	t.Parallel()
 	// of returns a slice of a pool of the node n0 with as many devices as the gang needs.

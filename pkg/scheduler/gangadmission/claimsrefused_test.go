@@ -17,9 +17,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// The API server refuses a write to the claim of one member, because of a webhook for example. No part of the gang is bound, nothing
-// stays allocated, the gang names the claim and the answer, other pods are scheduled, and the gang starts when the write is let
-// through.
+// The API server refuses a write to the claim of one member, because of a webhook for example. No part of the gang is
+// bound, nothing stays allocated, the gang names the claim and the answer, other pods are scheduled, and the gang
+// starts when the write is let through.
 func TestWriteOfAClaimIsRefused(t *testing.T) {
 	t.Parallel()
 	denied := errors.New(`admission webhook "quota.example.com" denied the request`)

@@ -183,7 +183,8 @@ func sortOnly(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
 	}
 }
 
-// slowClient delays a binding until answer returns, and the status of a claim until onClaim does. The fake clientset itself processes one request at a time.
+// slowClient delays a binding until answer returns, and the status of a claim until onClaim does. The fake clientset
+// itself processes one request at a time.
 type slowClient struct {
 	kubernetes.Interface
 	c *cluster
@@ -362,7 +363,8 @@ func (c *cluster) recordEvent(obj runtime.Object) {
 	}
 }
 
-// eventsWith returns the events with this reason that were recorded before, as "object: note". Recorders deliver events in order.
+// eventsWith returns the events with this reason that were recorded before, as "object: note". Recorders deliver events
+// in order.
 func (c *cluster) eventsWith(reason string) (out []string) {
 	c.t.Helper()
 	last := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: fmt.Sprintf("last-%d", time.Now().UnixNano())}}

@@ -16,8 +16,8 @@ import (
 // disruptionBudgets are the PodDisruptionBudgets of one decision, numbered from 0.
 type disruptionBudgets struct {
 	allowed []int // disruptions that they allow now
-	// byLabel contains those that select any pod, by namespace and by a label that these pods have: most pods are in a namespace
-	// without budgets, and the others are compared with few.
+	// byLabel contains those that select any pod, by namespace and by a label that these pods have: most pods are in a
+	// namespace without budgets, and the others are compared with few.
 	byLabel map[string]map[budgetLabel][]budgetMatcher
 }
 

@@ -67,7 +67,8 @@ func (g *Gangs) markVictims(p *evictions.Eviction) (err error) {
 	return err
 }
 
-// unmarkVictims takes back the marks of victims that do not end. Marks that are left have no effect before the first deletion.
+// unmarkVictims takes back the marks of victims that do not end. Marks that are left have no effect before the first
+// deletion.
 func (g *Gangs) unmarkVictims(logger klog.Logger, p *evictions.Eviction, victims []evictions.Victim) {
 	g.evictions.run(func(ctx context.Context) {
 		eviction := evictionOf(p, victims)
@@ -79,17 +80,17 @@ func (g *Gangs) unmarkVictims(logger klog.Logger, p *evictions.Eviction, victims
 }
 
 const (
-	// evictPause is the time after which deletions that were refused are repeated, and evictLimit that after which they are
-	// given up.
+	// evictPause is the time after which deletions that were refused are repeated, and evictLimit that after which they
+	// are given up.
 	evictPause, evictLimit = time.Second, 10 * time.Minute
-	// batchSize is the number of victims that are deleted before the marks of the next ones are renewed, without the rest of the last gang,
-	// and batchTime the time for that. kube-controller-manager removes a mark after two minutes.
+	// batchSize is the number of victims that are deleted before the marks of the next ones are renewed, without the
+	// rest of the last gang, and batchTime the time for that. kube-controller-manager removes a mark after two minutes.
 	batchSize, batchTime = 500, 20 * time.Second
 )
 
-// evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated, also when the preemption is
-// over: a gang that has lost a part of its minimum loses the rest. It returns the victims that were given up in the end; nil: there are
-// none.
+// evictVictims deletes the victims of a preemption. Whatever refuses a deletion, it is repeated, also when the
+// preemption is over: a gang that has lost a part of its minimum loses the rest. It returns the victims that were given
+// up in the end; nil: there are none.
 func (g *Gangs) evictVictims(logger klog.Logger, p *evictions.Eviction) []types.UID {
 	ctx, cancel := context.WithTimeout(g.evictions.ctx, evictLimit)
 	defer cancel()
@@ -211,8 +212,9 @@ func evictionOf(p *evictions.Eviction, victims []evictions.Victim) evict.Evictio
 	return e
 }
 
-// resumeEvictions continues the evictions that an earlier process had begun: victims that were marked and not deleted are
-// deleted now, and the room of all of them is reserved. The marks of a preemption without an eviction are taken back.
+// resumeEvictions continues the evictions that an earlier process had begun: victims that were marked and not deleted
+// are deleted now, and the room of all of them is reserved. The marks of a preemption without an eviction are taken
+// back.
 func (g *Gangs) resumeEvictions(logger klog.Logger) {
 	pods, err := g.podLister.List(labels.Everything())
 	if err != nil {

@@ -31,8 +31,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// A victim whose deletion is refused is marked again when kube-controller-manager has removed its mark after two minutes, so that
-// a later process recognises it, and its witness.
+// A victim whose deletion is refused is marked again when kube-controller-manager has removed its mark after two
+// minutes, so that a later process recognises it, and its witness.
 func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 	t.Parallel()
 	clock := testingclock.NewFakeClock(time.Now())
@@ -115,8 +115,9 @@ func TestVictimsThatAreNotDeletedKeepTheirMarks(t *testing.T) {
 	}
 }
 
-// Marking and deleting thousands of victims takes longer than the two minutes after which kube-controller-manager removes a mark: at each
-// deletion the other pods of the gang have theirs, and there is its witness, so that a process that comes next ends the whole gang.
+// Marking and deleting thousands of victims takes longer than the two minutes after which kube-controller-manager
+// removes a mark: at each deletion the other pods of the gang have theirs, and there is its witness, so that a process
+// that comes next ends the whole gang.
 func TestMarksDoNotExpireBetweenDeletions(t *testing.T) {
 	t.Parallel()
 	const gangsOf, size, request, expires = 30, 100, 50 * time.Millisecond, 2 * time.Minute

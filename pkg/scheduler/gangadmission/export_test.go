@@ -17,7 +17,8 @@ import (
 // RunningScheduler is the whole scheduler in memory, for the tests of gangadmission_test.
 type RunningScheduler struct{ c *cluster }
 
-// NewRunningScheduler starts a scheduler in a cluster with the objects: nodes, PriorityClasses, PodGroups, and pods of the namespace ml.
+// NewRunningScheduler starts a scheduler in a cluster with the objects: nodes, PriorityClasses, PodGroups, and pods of
+// the namespace ml.
 func NewRunningScheduler(t testing.TB, objects []runtime.Object) *RunningScheduler {
 	t.Helper()
 	c := newCluster(t)

@@ -119,8 +119,8 @@ func TestHangingExtender(t *testing.T) {
 	}
 }
 
-// An extender that answers a plan and then hangs in the cycle of a member: the plan is aborted after the timeout, and the
-// gang starts in a later one, for which the extender is asked again.
+// An extender that answers a plan and then hangs in the cycle of a member: the plan is aborted after the timeout, and
+// the gang starts in a later one, for which the extender is asked again.
 func TestExtenderThatHangsInACycle(t *testing.T) {
 	t.Parallel()
 	hold, hung := make(chan struct{}), atomic.Int32{}

@@ -90,8 +90,8 @@ func waitStatus(pod *corev1.Pod) *fwk.Status {
 // plainKey is the key under which the cycle of a pod without a gang stores the data for Filter.
 const plainKey fwk.StateKey = Name + "/reservations"
 
-// plainPod is what Filter needs for a pod without a gang while there are reservations. It is not changed after PreFilter, so
-// that clones of the cycle's state share it.
+// plainPod is what Filter needs for a pod without a gang while there are reservations. It is not changed after
+// PreFilter, so that clones of the cycle's state share it.
 type plainPod struct {
 	reserved *reservations.View
 	uses     reservations.Amount

@@ -43,8 +43,8 @@ const (
 
 // Gangs is the state that the plugins of one scheduler share across all its profiles.
 //
-// A scheduler is built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission), and then
-// given to Attach. Without Attach its process ends before it schedules a gang (docs/decisions, G19).
+// A scheduler is built with app.WithPlugin(GateName, gangs.NewGate) and app.WithPlugin(Name, gangs.NewAdmission), and
+// then given to Attach. Without Attach its process ends before it schedules a gang (docs/decisions, G19).
 type Gangs struct {
 	clock       clock.WithTickerAndDelayedExecution
 	registry    *gangs.Registry
@@ -113,8 +113,8 @@ var errNotAttached = errors.New("the plugins " + GateName + " and " + Name + " r
 // before app.Setup.
 func (g *Gangs) StartAfter(ready <-chan struct{}) { g.startAfter = ready }
 
-// IgnoreWorkloads makes the pods of LeaderWorkerSets, JobSets and RayClusters start one by one, unless they have another mark, instead of
-// waiting for the PodGroups that muster-controller makes. It must be called before app.Setup.
+// IgnoreWorkloads makes the pods of LeaderWorkerSets, JobSets and RayClusters start one by one, unless they have
+// another mark, instead of waiting for the PodGroups that muster-controller makes. It must be called before app.Setup.
 func (g *Gangs) IgnoreWorkloads() { g.noWorkloads = true }
 
 // BindThrough makes the members of gangs be bound through the client, instead of that of their profile. It must be
@@ -217,8 +217,8 @@ func (g *Gangs) apply(logger klog.Logger, e gangs.Effects) {
 	g.queue.ActivateInOrder(logger, g.withoutGated(logger, e.Activate))
 }
 
-// reportVacated reports the removal of pods whose reservations have ended. At the time of their deletion the room was available
-// only to their replacements.
+// reportVacated reports the removal of pods whose reservations have ended. At the time of their deletion the room was
+// available only to their replacements.
 func (g *Gangs) reportVacated(logger klog.Logger, pods []*corev1.Pod) {
 	if len(pods) == 0 {
 		return

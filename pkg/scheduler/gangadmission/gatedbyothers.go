@@ -18,8 +18,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
-// othersGates are the pods of gangs that another plugin keeps out of the scheduling queue (for example, because their ResourceClaims do
-// not exist yet). mu is held while it is determined and recorded whether pods are gated, so that the last record is the newest.
+// othersGates are the pods of gangs that another plugin keeps out of the scheduling queue (for example, because their
+// ResourceClaims do not exist yet). mu is held while it is determined and recorded whether pods are gated, so that the
+// last record is the newest.
 type othersGates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*corev1.Pod

@@ -28,8 +28,8 @@ func withoutTicks(c *cluster, _ *bool, args *config.GangAdmissionArgs) {
 	c.clock, args.WaitingForGangAfter.Duration = tickless{}, time.Hour // no condition of a pod is written meanwhile
 }
 
-// A gang whose claims are made from templates starts when they exist, and does not wait until its pods are checked again: whether the
-// scheduler learns first of the claims, or of the pods whose status names them.
+// A gang whose claims are made from templates starts when they exist, and does not wait until its pods are checked
+// again: whether the scheduler learns first of the claims, or of the pods whose status names them.
 func TestAGangStartsWhenItsClaimsAreMade(t *testing.T) {
 	t.Parallel()
 	for name, claimsFirst := range map[string]bool{"the claims are seen first": true, "the pods are seen first": false} {
@@ -56,7 +56,8 @@ func TestAGangStartsWhenItsClaimsAreMade(t *testing.T) {
 	}
 }
 
-// What gated a pod is over when this is recorded, and its event came before: the gang does not wait until its pods are checked again.
+// What gated a pod is over when this is recorded, and its event came before: the gang does not wait until its pods are
+// checked again.
 func TestAGateThatEndsBeforeItIsRecorded(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, withoutTicks).pod(members("a", 1)...)

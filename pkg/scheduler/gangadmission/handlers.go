@@ -110,8 +110,8 @@ func withoutManagedFields(obj any) (any, error) {
 
 var keptAnnotations = append([]string{v2alpha2.BoundForAnnotation}, membership.Annotations...)
 
-// stripEndedPod drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9), and those of a
-// failed member that say how it ended.
+// stripEndedPod drops all fields of a finished pod except those needed to count it as completed (docs/decisions, G9),
+// and those of a failed member that say how it ended.
 func stripEndedPod(obj any) (any, error) {
 	pod, ok := obj.(*corev1.Pod)
 	if !ok {

@@ -61,8 +61,8 @@ func (s memberSource) Pace() {
 	}
 }
 
-// Explained implements kubescheduler.MemberSource. Of a plan that was aborted, only a member that is the cause is reported by
-// the stock scheduler; the log has the reason of every abort.
+// Explained implements kubescheduler.MemberSource. Of a plan that was aborted, only a member that is the cause is
+// reported by the stock scheduler; the log has the reason of every abort.
 func (s memberSource) Explained(ctx context.Context, pod *corev1.Pod, err error) bool {
 	if kubescheduler.HasNoNodes(err) {
 		s.g.refuseWithoutNodes(ctx, pod)

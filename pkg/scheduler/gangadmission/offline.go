@@ -28,9 +28,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
 
-// Offline is what the plugins decide with, for a cluster whose objects are in memory: the registry, the planner on the stock filters,
-// and the search for victims. It is a scheduler that has just been restarted, without a queue and a loop: gangs are planned when
-// Try is called, and nothing is written. It is not safe for concurrent use.
+// Offline is what the plugins decide with, for a cluster whose objects are in memory: the registry, the planner on the
+// stock filters, and the search for victims. It is a scheduler that has just been restarted, without a queue and a
+// loop: gangs are planned when Try is called, and nothing is written. It is not safe for concurrent use.
 type Offline struct {
 	gangs      *Gangs
 	stock      *kubescheduler.Offline
@@ -42,7 +42,8 @@ type Offline struct {
 // OfflineInput is a cluster.
 type OfflineInput struct {
 	Config *kubescheduler.Configuration // of muster-scheduler
-	// Objects are what muster-scheduler reads: kubescheduler.OfflineKinds, PodGroups and Topologies. They are not changed.
+	// Objects are what muster-scheduler reads: kubescheduler.OfflineKinds, PodGroups and Topologies. They are not
+	// changed.
 	Objects []runtime.Object
 	// UnreadTopologies is why Topologies were not read, as the end of a sentence; "": they were.
 	UnreadTopologies string
@@ -53,8 +54,8 @@ type OfflineInput struct {
 // settled is how long before the objects were read the Offline has observed them all: no pod has just arrived.
 const settled = time.Minute
 
-// offlineDeadline is the time for a plan, the longest that the arguments allow: there is no loop that it holds up, and a machine that is
-// busy with other things must not change the answer.
+// offlineDeadline is the time for a plan, the longest that the arguments allow: there is no loop that it holds up, and
+// a machine that is busy with other things must not change the answer.
 const offlineDeadline = 10 * time.Second
 
 // NewOffline returns the decisions for a cluster. It uses resources until ctx ends.
@@ -176,13 +177,15 @@ func (o *Offline) TakeRoom(pods ...*corev1.Pod) error {
 	return nil
 }
 
-// SetGroup adds a PodGroup, or replaces that of its name. Its generation must differ from before if it is to be tried again.
+// SetGroup adds a PodGroup, or replaces that of its name. Its generation must differ from before if it is to be tried
+// again.
 func (o *Offline) SetGroup(group *v2alpha2.PodGroup) { o.gangs.registry.SetGroup(group, o.Now()) }
 
 // SetPod adds a pod that waits, or replaces that of its UID.
 func (o *Offline) SetPod(pod *corev1.Pod) { o.gangs.registry.SetPod(pod, o.Now().Add(-settled)) }
 
-// Replace removes a pod that was on a node, and has ended, and adds one that its controller creates instead; nil: it creates none.
+// Replace removes a pod that was on a node, and has ended, and adds one that its controller creates instead; nil: it
+// creates none.
 func (o *Offline) Replace(ended, by *corev1.Pod) {
 	registry := o.gangs.registry
 	registry.RemovePod(ended.UID, o.Now())
@@ -203,7 +206,8 @@ type Outcome struct {
 	Short *placement.Shortfall
 	// Refusal is why there is no plan. Its Message is empty unless Options.Explain. zero: there is a plan.
 	Refusal podgroup.Refusal
-	// Preempting are the pods of lower priority that would end for it, and where it would be. nil: none, or the search was not asked for.
+	// Preempting are the pods of lower priority that would end for it, and where it would be. nil: none, or the search
+	// was not asked for.
 	Preempting *gangs.Preempting
 	// Waits: it would start on the room of pods that are ending, or of plans of lower priority.
 	Waits bool

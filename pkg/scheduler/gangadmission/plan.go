@@ -100,7 +100,8 @@ func (pl *Admission) levelsOf(work *gangs.Work) func(name string) topology.Level
 	return podgroup.WithListed(work.Group, pl.gangs.topologies.LevelsOf)
 }
 
-// prepare determines the topology levels of the work, and returns the state of the cluster for its plan, and its deadline.
+// prepare determines the topology levels of the work, and returns the state of the cluster for its plan, and its
+// deadline.
 func (pl *Admission) prepare(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo, start time.Time) (*kubescheduler.Snapshot, *deadline, *refusedEarly) {
 	required, preferred, unknown := podgroup.Levels(work.Tree, &work.Group.Spec, pl.levelsOf(work), pl.gangs.topologies.Unread())
 	if unknown != nil {
@@ -130,8 +131,8 @@ func domainsOf(work *gangs.Work, snapshot *kubescheduler.Snapshot) backlog.Domai
 	return d
 }
 
-// reliedLabels returns, by planned node and by node on which pods of the gang run, its labels of the topology levels that the gang
-// requires: if one changes before the pods are bound, the plan is not bound. nil: there are none.
+// reliedLabels returns, by planned node and by node on which pods of the gang run, its labels of the topology levels
+// that the gang requires: if one changes before the pods are bound, the plan is not bound. nil: there are none.
 func reliedLabels(work *gangs.Work, snapshot *kubescheduler.Snapshot, placements []placement.Placement) map[string]map[string]string {
 	keys := sets.New[string]()
 	for _, level := range work.Problem.Required {
@@ -167,11 +168,12 @@ type deadline struct {
 
 func (d *deadline) isOver() bool { return d.clock.Now().After(d.end) }
 
-// restart sets the end for a search that begins now. It has twice the time for each of the last cuts, and for each time that
-// it has started over, up to maxCuts: otherwise a search that takes longer would be repeated without end.
+// restart sets the end for a search that begins now. It has twice the time for each of the last cuts, and for each time
+// that it has started over, up to maxCuts: otherwise a search that takes longer would be repeated without end.
 func (d *deadline) restart(now time.Time, cuts int) { d.end = now.Add(d.limit << min(cuts, maxCuts)) }
 
-// addPreferences adds half of planDeadline, for preferred topology levels, so that what does without them has all of its time.
+// addPreferences adds half of planDeadline, for preferred topology levels, so that what does without them has all of
+// its time.
 func (d *deadline) addPreferences(now time.Time) {
 	d.preferences, d.end = now.Add(d.limit/2), d.end.Add(d.limit/2)
 }
@@ -185,7 +187,8 @@ func (d *deadline) extend(by time.Duration) {
 
 const maxCuts = 4
 
-// newSnapshot divides the pods of the work into classes, and returns the state of the cluster for their plan, and its deadline.
+// newSnapshot divides the pods of the work into classes, and returns the state of the cluster for their plan, and its
+// deadline.
 func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []fwk.NodeInfo, start time.Time) (*kubescheduler.Snapshot, *deadline, error) {
 	var c kubescheduler.Classes
 	work.Reclass(func(pods []*corev1.Pod, classes []int) ([]int, []*corev1.Pod) {
@@ -238,8 +241,8 @@ func (pl *Admission) place(work *gangs.Work, snapshot *kubescheduler.Snapshot, l
 	return nil, pl.explain(work, snapshot, short), cut
 }
 
-// findNodes searches for nodes within the budget. Without a plan it returns what the minimum lacks, nil if the work is not about the
-// minimum, and whether only time was lacking.
+// findNodes searches for nodes within the budget. Without a plan it returns what the minimum lacks, nil if the work is
+// not about the minimum, and whether only time was lacking.
 func (pl *Admission) findNodes(work *gangs.Work, snapshot *kubescheduler.Snapshot, budget placement.Budget) (placements []placement.Placement, short *placement.Shortfall, cut bool) {
 	switch work.Task {
 	case gangs.LostUnit, gangs.SurplusUnit:
@@ -333,8 +336,8 @@ func placeUnit(work *gangs.Work, snapshot *kubescheduler.Snapshot, budget placem
 	return unit.Placements, unit.Cut
 }
 
-// progressAfterCut returns the progress after an attempt that was cut short when so many choices had been tried, including
-// those before it. A choice that takes more than the longest time is left out.
+// progressAfterCut returns the progress after an attempt that was cut short when so many choices had been tried,
+// including those before it. A choice that takes more than the longest time is left out.
 func progressAfterCut(before gangs.Progress, tried int) gangs.Progress {
 	switch {
 	case tried > before.Tried:

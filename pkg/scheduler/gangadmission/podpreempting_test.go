@@ -21,8 +21,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// Whom kube-scheduler ends for a pod on nodes of 4 GPUs, by its own table of cases, and where the rules for gangs decide otherwise
-// (docs/decisions, G21, G22).
+// Whom kube-scheduler ends for a pod on nodes of 4 GPUs, by its own table of cases, and where the rules for gangs
+// decide otherwise (docs/decisions, G21, G22).
 func TestPodsPreemptAsInKubeScheduler(t *testing.T) {
 	t.Parallel()
 	const low, mid, high = 0, 50, 100
@@ -67,14 +67,16 @@ func TestPodsPreemptAsInKubeScheduler(t *testing.T) {
 		"the fewest pods": {
 			pods: pods(running("a", "n0", 2, low), running("b", "n0", 2, low), running("c", "n1", 4, low)), p: plain(4), want: "n1: c",
 		},
-		// There by the sum of the priorities: one of mid costs less than one of mid and one of low. Here by the number, too.
+		// There by the sum of the priorities: one of mid costs less than one of mid and one of low. Here by the number,
+		// too.
 		"the fewest of one priority and less of a lower one": {
 			pods: pods(running("a", "n0", 2, mid), running("b", "n0", 2, low), running("c", "n1", 4, mid)), p: plain(4), want: "n1: c",
 		},
 		"those that have run for the shortest time": {
 			pods: pods(since(60, running("a", "n0", 4, low)), since(5, running("b", "n1", 4, low))), p: plain(4), want: "n1: b",
 		},
-		// There by the latest start of the earliest victim of the highest priority, here by the time of all victims in sum (docs/decisions, G22).
+		// There by the latest start of the earliest victim of the highest priority, here by the time of all victims in
+		// sum (docs/decisions, G22).
 		"the least work lost in sum": {
 			pods: pods(since(10, running("a", "n0", 2, low)), since(1, running("b", "n0", 2, low)), since(9, running("c", "n1", 2, low)), since(8, running("d", "n1", 2, low))),
 			p:    plain(4), want: "n0: a+b",
@@ -150,8 +152,8 @@ func TestPodsPreemptAsInKubeScheduler(t *testing.T) {
 	}
 }
 
-// The pod may preempt on 150 nodes and looks at 100 of them first. Who ends is the same as if it looked at all, but for how long the
-// victim has run.
+// The pod may preempt on 150 nodes and looks at 100 of them first. Who ends is the same as if it looked at all, but for
+// how long the victim has run.
 func TestThePodLooksAtASampleFirst(t *testing.T) {
 	t.Parallel()
 	const nodes = 150
@@ -280,8 +282,8 @@ func TestPodsLookAtDifferentSamples(t *testing.T) {
 	}
 }
 
-// Several pods at the same time end no more than they need, and each gets its room. A gang of a higher priority takes the room of some of
-// them, which preempt again.
+// Several pods at the same time end no more than they need, and each gets its room. A gang of a higher priority takes
+// the room of some of them, which preempt again.
 func TestPodsThatPreemptAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -312,8 +314,8 @@ func TestPodsThatPreemptAtTheSameTime(t *testing.T) {
 	}
 }
 
-// The room of a pod whose victim takes long is kept from a gang, and from a pod, of a lower priority. Whatever happens meanwhile, nobody
-// else ends for it. A pod whose victim never ends takes other room.
+// The room of a pod whose victim takes long is kept from a gang, and from a pod, of a lower priority. Whatever happens
+// meanwhile, nobody else ends for it. A pod whose victim never ends takes other room.
 func TestThePodWaitsForItsVictim(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) {
@@ -340,9 +342,9 @@ func TestThePodWaitsForItsVictim(t *testing.T) {
 	c.eventually("it has given up", func() bool { return c.isBound("high")() || len(c.evicted()) == 3 })
 }
 
-// Two pods are to end on a node for two others. When the first one has ended, the filters still count the pod that waits for the second
-// one, which has the same priority. Nobody else ends meanwhile, nothing is searched for, and no eviction counts as in vain. It is not
-// parallel: it reads metrics.
+// Two pods are to end on a node for two others. When the first one has ended, the filters still count the pod that
+// waits for the second one, which has the same priority. Nobody else ends meanwhile, nothing is searched for, and no
+// eviction counts as in vain. It is not parallel: it reads metrics.
 func TestThePodWaitsForTheVictimsOfOthersOnItsNode(t *testing.T) {
 	c := newCluster(t)
 	inVain := func() (sum float64) {
@@ -382,7 +384,8 @@ func TestThePodWaitsForTheVictimsOfOthersOnItsNode(t *testing.T) {
 	}
 }
 
-// A pod that waits for no victims, and may not preempt, gives up the node on which it was nominated: the room is of use for others.
+// A pod that waits for no victims, and may not preempt, gives up the node on which it was nominated: the room is of use
+// for others.
 func TestThePodThatMayNotPreemptIsNotNominated(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -16,8 +16,8 @@ import (
 )
 
 // PostFilter implements fwk.PostFilterPlugin. A plan of which a member was refused by its node is not bound; a single
-// pod of a gang never preempts (docs/decisions, G15). A pod that passes between the members of a plan does not preempt: it is tried
-// again when all of them are assumed.
+// pod of a gang never preempts (docs/decisions, G15). A pod that passes between the members of a plan does not preempt:
+// it is tried again when all of them are assumed.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
 		if plan, _, _, _ := pl.registry.CommittingPlan(); plan != 0 {
@@ -31,7 +31,8 @@ func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *
 	return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 }
 
-// recordRefusedMember records that the planned node of a member refused it in its scheduling cycle (docs/decisions, G18).
+// recordRefusedMember records that the planned node of a member refused it in its scheduling cycle (docs/decisions,
+// G18).
 func (pl *Admission) recordRefusedMember(ctx context.Context, pod *corev1.Pod, node string, statuses fwk.NodeToStatusReader) {
 	why := statuses.Get(node)
 	klog.FromContext(ctx).V(2).Info("Planned node refused the pod", "pod", klog.KObj(pod), "node", node, "status", why)
@@ -51,8 +52,8 @@ func (pl *Admission) recordRefusedMember(ctx context.Context, pod *corev1.Pod, n
 	}
 }
 
-// recordFailedMember records that a member was refused when it was reserved on its node, or prepared for it. pod is the assumed
-// pod.
+// recordFailedMember records that a member was refused when it was reserved on its node, or prepared for it. pod is the
+// assumed pod.
 func (g *Gangs) recordFailedMember(ctx context.Context, profile kubescheduler.Profile, pod *corev1.Pod, status *fwk.Status) {
 	node := pod.Spec.NodeName
 	why := kubescheduler.StatusOnNode(status, node)

@@ -24,8 +24,8 @@ import (
 )
 
 // makeRoom decides, after an attempt without a plan, which pods of lower priority end so that the gang can start, or
-// confirms such a decision (docs/decisions, G21 to G24). It changes when the attempt is repeated, and leaves the snapshot as
-// it was.
+// confirms such a decision (docs/decisions, G21 to G24). It changes when the attempt is repeated, and leaves the
+// snapshot as it was.
 func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline, a *backlog.Attempt) {
 	now := pl.gangs.clock.Now()
 	repeatAt := func(t time.Time) {
@@ -59,7 +59,8 @@ func (pl *Admission) makeRoom(logger klog.Logger, work *gangs.Work, snapshot *ku
 	}
 }
 
-// searchVictims searches for victims for the work, at its priorities from the highest on. It leaves the snapshot as it was.
+// searchVictims searches for victims for the work, at its priorities from the highest on. It leaves the snapshot as it
+// was.
 func (pl *Admission) searchVictims(logger klog.Logger, work *gangs.Work, snapshot *kubescheduler.Snapshot, limit *deadline, step gangs.NextPreemptionStep, now time.Time) (s *search, decision *preemption.Decision, result searchResult) {
 	result = hopeless
 	why, mayChange := "", false
@@ -92,8 +93,8 @@ func (pl *Admission) searchVictims(logger klog.Logger, work *gangs.Work, snapsho
 	return s, decision, result
 }
 
-// preemptForPod makes room for a pod without a gang that no node takes: it preempts as a gang of one (docs/decisions, G15). The node of
-// its plan becomes its nominated node, which keeps the room for it.
+// preemptForPod makes room for a pod without a gang that no node takes: it preempts as a gang of one (docs/decisions,
+// G15). The node of its plan becomes its nominated node, which keeps the room for it.
 func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	logger, now := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(pod)), pl.gangs.clock.Now()
 	nothing := func(why string) *fwk.Status { return fwk.NewStatus(fwk.Unschedulable, "preemption: "+why) }
@@ -144,8 +145,8 @@ func (pl *Admission) preemptForPod(ctx context.Context, pod *corev1.Pod, statuse
 	return kubescheduler.Nominate(""), nothing(cmp.Or(s.why, "no pod on a node has a lower priority"))
 }
 
-// unneededPause is the time after which an attempt is repeated for which the room of ending pods seems to be enough, or that found no
-// victims among gangs of which it was not known what they lose or get.
+// unneededPause is the time after which an attempt is repeated for which the room of ending pods seems to be enough, or
+// that found no victims among gangs of which it was not known what they lose or get.
 const unneededPause = 5 * time.Second
 
 // abortPause is the time after which an attempt is repeated for which plans were aborted.
@@ -178,8 +179,8 @@ type search struct {
 	node       string           // on which the first pod would be
 }
 
-// mayHelp reports whether the numbers allow a plan if all pods end that may be candidates. Of the gangs that preemption would not help
-// it refuses most, and looks at no single pod.
+// mayHelp reports whether the numbers allow a plan if all pods end that may be candidates. Of the gangs that preemption
+// would not help it refuses most, and looks at no single pod.
 func (s *search) mayHelp(now time.Time) bool {
 	holders, pods := s.snapshot.Holders()
 	screening := s.registry.ScreenHolders(s.work, holders, pods, now)
@@ -204,9 +205,9 @@ func (s *search) collectPods(logger klog.Logger) {
 	s.snapshot.VisitPods(func(_ int, pod *corev1.Pod) { s.running = append(s.running, pod) })
 }
 
-// findSampledVictim searches for victims of a pod without a gang: gangs, and pods on a sample of the nodes. It finds none, although there
-// may be some, unless one pod suffices that has no more of the extended resource than any node lacks, and there is nothing better elsewhere
-// but in how long it may take to end and has run (docs/decisions, G15).
+// findSampledVictim searches for victims of a pod without a gang: gangs, and pods on a sample of the nodes. It finds
+// none, although there may be some, unless one pod suffices that has no more of the extended resource than any node
+// lacks, and there is nothing better elsewhere but in how long it may take to end and has run (docs/decisions, G15).
 func (s *search) findSampledVictim(limit *deadline, now time.Time) (*preemption.Decision, searchResult) {
 	if s.work.Pod == nil {
 		return nil, hopeless
@@ -327,8 +328,8 @@ const planIDLength = 8
 
 func newPlanID() string { return string(uuid.NewUUID())[:planIDLength] }
 
-// describeHopeless returns why preemption would not help although so many pods of lower priority may be preempted, and others not. "":
-// there are neither.
+// describeHopeless returns why preemption would not help although so many pods of lower priority may be preempted, and
+// others not. "": there are neither.
 func (s *search) describeHopeless(pods, protected int) string {
 	switch {
 	case pods == 0 && protected == 0:

@@ -482,7 +482,8 @@ func TestARefillOfAGangThatNeverPreempts(t *testing.T) {
 	}
 }
 
-// A pod without a gang preempts by the same ladder as a gang: surplus before a whole gang, which ends on all of its nodes.
+// A pod without a gang preempts by the same ladder as a gang: surplus before a whole gang, which ends on all of its
+// nodes.
 func TestAPodWithoutAGangEndsWholeUnits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -518,8 +519,8 @@ func TestAPodWithoutAGangTakesNoProtectedMinimum(t *testing.T) {
 	}
 }
 
-// A gang whose pods end for a pod without a gang ends as a whole, or not at all, although requests about one of its pods are refused
-// for a while.
+// A gang whose pods end for a pod without a gang ends as a whole, or not at all, although requests about one of its
+// pods are refused for a while.
 func TestAPodWithoutAGangEndsNoPartOfAMinimum(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -101,8 +101,8 @@ func TestPodsAreOrderedByRank(t *testing.T) {
 	}
 }
 
-// Each leaf is ordered by the levels that it names, whatever another leaf names: the racks of the nodes alternate, and so do their rows,
-// the other way round.
+// Each leaf is ordered by the levels that it names, whatever another leaf names: the racks of the nodes alternate, and
+// so do their rows, the other way round.
 func TestEachLeafIsOrderedByItsOwnLevels(t *testing.T) {
 	t.Parallel()
 	pg := wrappers.MakePodGroup("g", "ml").SubGroup("a", 4).SubGroup("b", 4).Spec(func(s *v2alpha2.PodGroupSpec) {

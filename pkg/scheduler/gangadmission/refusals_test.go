@@ -21,8 +21,8 @@ import (
 )
 
 // TestGangStartsBesideNodesThatRefuse: a plan does not see that some nodes refuse pods in real cycles. Every gang that
-// fits on the others starts (docs/decisions, G18). Each plan finds at least one node that refuses; on a busy machine some are aborted
-// for another reason.
+// fits on the others starts (docs/decisions, G18). Each plan finds at least one node that refuses; on a busy machine
+// some are aborted for another reason.
 func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 	refused := fwk.NewStatus(fwk.Unschedulable, "node(s) are in a bad mood")
 	for name, tc := range map[string]struct {
@@ -88,8 +88,8 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 					t.Errorf("%d plans, want at most %d", len(plans), most)
 				}
 				for node, n := range asked {
-					// One more plan may use it that is made between the release of its last member and the moment in which the
-					// scheduler tells why that member failed.
+					// One more plan may use it that is made between the release of its last member and the moment in
+					// which the scheduler tells why that member failed.
 					if tc.status == refused && n > 2*size.gpus {
 						t.Errorf("node %s, which has %d GPUs, refused %d members: later plans used it again", node, size.gpus, n)
 					}

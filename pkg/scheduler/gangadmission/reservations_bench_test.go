@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// BenchmarkReservationsEnd measures the end of a reservation, including the event of the pod that is bound in its place and the
-// look of the next plain pod at what is left. All reservations end, one after another.
+// BenchmarkReservationsEnd measures the end of a reservation, including the event of the pod that is bound in its place
+// and the look of the next plain pod at what is left. All reservations end, one after another.
 func BenchmarkReservationsEnd(b *testing.B) {
 	for _, n := range []int{1024, 8192} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

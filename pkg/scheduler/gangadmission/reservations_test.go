@@ -21,8 +21,8 @@ func keepsFor(d time.Duration) clusterOption {
 	return func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) { args.ReplacementTimeout.Duration = d }
 }
 
-// updated runs gang a with pods a-x and a-y, of leaves x and y, with 4 GPUs each, on the one node. Its PodGroup
-// records that pods are being replaced. It returns when the registry knows that the gang is bound: the API server knows it
+// updated runs gang a with pods a-x and a-y, of leaves x and y, with 4 GPUs each, on the one node. Its PodGroup records
+// that pods are being replaced. It returns when the registry knows that the gang is bound: the API server knows it
 // before the scheduler does.
 func updated(t *testing.T, options ...clusterOption) *cluster {
 	c := newCluster(t, options...).node(wrappers.MakeNode("n0").GPUs(8)).run()
@@ -227,8 +227,8 @@ func TestAUnitHasTheRoomOfItsPods(t *testing.T) {
 	}
 }
 
-// The scheduler's cache and the registry learn of a deletion by handlers that are not synchronized. The room is reserved
-// before the first of them shows it as free.
+// The scheduler's cache and the registry learn of a deletion by handlers that are not synchronized. The room is
+// reserved before the first of them shows it as free.
 func TestRoomIsKeptBeforeTheCacheForgetsThePod(t *testing.T) {
 	t.Parallel()
 	c := updated(t, keepsFor(time.Hour))

@@ -49,8 +49,8 @@ func (pl *Admission) Unreserve(ctx context.Context, _ fwk.CycleState, pod *corev
 	pl.gangs.apply(klog.FromContext(ctx), effects)
 }
 
-// Permit implements fwk.PermitPlugin: a member passes only if its plan is in force. If the plan is doomed, a member that
-// would be prepared waits until the plan is aborted; one that would not waits at the barrier.
+// Permit implements fwk.PermitPlugin: a member passes only if its plan is in force. If the plan is doomed, a member
+// that would be prepared waits until the plan is aborted; one that would not waits at the barrier.
 func (pl *Admission) Permit(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (*fwk.Status, time.Duration) {
 	if !isMember(pod) {
 		return nil, 0
@@ -124,9 +124,9 @@ type toCancel struct {
 	pods []types.UID
 }
 
-// cancelPreparation cancels the preparation (PreBind) of assumed members of aborted plans, which occupy their room until it
-// ends. A member whose preparation has not begun yet is cancelled by a later call; each call also processes the
-// members left by earlier ones.
+// cancelPreparation cancels the preparation (PreBind) of assumed members of aborted plans, which occupy their room
+// until it ends. A member whose preparation has not begun yet is cancelled by a later call; each call also processes
+// the members left by earlier ones.
 func (g *Gangs) cancelPreparation(uids []types.UID) {
 	g.toCancel.mu.Lock()
 	defer g.toCancel.mu.Unlock()

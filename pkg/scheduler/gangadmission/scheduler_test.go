@@ -169,8 +169,8 @@ func TestProgressAfterCut(t *testing.T) {
 	}
 }
 
-// TestSearchStartsOverWithMoreTime: after all choices were tried or left out the search has twice the time, and the time is
-// the usual one after it has ended.
+// TestSearchStartsOverWithMoreTime: after all choices were tried or left out the search has twice the time, and the
+// time is the usual one after it has ended.
 func TestSearchStartsOverWithMoreTime(t *testing.T) {
 	t.Parallel()
 	pl := &Admission{}
@@ -201,8 +201,8 @@ func (p *passing) Now() time.Time {
 
 func (p *passing) Since(t time.Time) time.Duration { return p.Now().Sub(t) }
 
-// A gang of which a single choice takes longer than planDeadline starts: an attempt that is cut short has more time than the
-// one before.
+// A gang of which a single choice takes longer than planDeadline starts: an attempt that is cut short has more time
+// than the one before.
 func TestGangWhosePlanTakesLongerThanTheDeadlineStarts(t *testing.T) {
 	t.Parallel()
 	newCluster(t, func(c *cluster, _ *bool, args *config.GangAdmissionArgs) {
@@ -230,8 +230,8 @@ func TestRefusedGangsCountAsAttempts(t *testing.T) {
 	newCluster(t).node(wrappers.MakeNode("n0").GPUs(3)).gang("a", 4).run().refused("a").eventually("counted", func() bool { return refused() > before })
 }
 
-// The member whose node refuses it has the condition, and event, of the stock scheduler. The others, which were assumed and wait for it,
-// have none: there is one cause, and the PodGroup reports it.
+// The member whose node refuses it has the condition, and event, of the stock scheduler. The others, which were assumed
+// and wait for it, have none: there is one cause, and the PodGroup reports it.
 func TestAnAbortIsToldOnce(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -300,7 +300,8 @@ func TestMembersOfAnAbortedPlanHaveNoNominatedNode(t *testing.T) {
 	}
 }
 
-// Members that follow the one whose node refused it wait at Permit until the plan is aborted. Their nodes are not nominated.
+// Members that follow the one whose node refused it wait at Permit until the plan is aborted. Their nodes are not
+// nominated.
 func TestMembersThatWaitForAnAbortAreNotNominated(t *testing.T) {
 	t.Parallel()
 	var cycles atomic.Int32
@@ -429,8 +430,8 @@ func TestBindingThatHangsDelaysNoOtherGang(t *testing.T) {
 	})
 }
 
-// The bindings of a gang overtake those of a gang with a lower priority that was planned before it and has only begun to
-// be bound.
+// The bindings of a gang overtake those of a gang with a lower priority that was planned before it and has only begun
+// to be bound.
 func TestBindingsOfAHigherPriorityFirst(t *testing.T) {
 	t.Parallel()
 	const low = 40

@@ -39,7 +39,8 @@ type shapesPod struct {
 	leaf shapes.Group
 }
 
-// judge is called at Reserve, PreBind and Unreserve of each pod, and when a binding is written, which is after the barrier.
+// judge is called at Reserve, PreBind and Unreserve of each pod, and when a binding is written, which is after the
+// barrier.
 func (j *shapesJudge) judge(point, pod, node string) *fwk.Status {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -103,8 +104,8 @@ func isBelow(g shapes.Gang, group, above shapes.Group) bool {
 	return true
 }
 
-// holds reports whether a group has its minimum of pods that are reserved or bound, or were so after a call for all that the
-// scheduler knew.
+// holds reports whether a group has its minimum of pods that are reserved or bound, or were so after a call for all
+// that the scheduler knew.
 func (j *shapesJudge) holds(gang string, g shapes.Gang, group shapes.Group, since int) bool {
 	held := 0
 	for pod, p := range j.pods {
@@ -180,9 +181,9 @@ func (j *shapesJudge) settled(c *cluster, name string, pods int) (started bool) 
 	return started
 }
 
-// TestShapesOnAnUnevenFabric lets published role trees come to a fabric of uneven racks, and lose pods. At each Reserve and each
-// binding, which is after the barrier, no required level is violated, no node has too many pods, and a gang that binds a pod has its
-// minimum.
+// TestShapesOnAnUnevenFabric lets published role trees come to a fabric of uneven racks, and lose pods. At each Reserve
+// and each binding, which is after the barrier, no required level is violated, no node has too many pods, and a gang
+// that binds a pod has its minimum.
 func TestShapesOnAnUnevenFabric(t *testing.T) {
 	t.Parallel()
 	topologies, err := shapes.Topologies()

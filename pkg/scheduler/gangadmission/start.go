@@ -32,8 +32,8 @@ const tickInterval = 50 * time.Millisecond
 // ticksPerSecond is the number of ticks between checks that are made once a second.
 const ticksPerSecond = int(time.Second / tickInterval)
 
-// start connects the core to the API server: it starts the informers (StartAfter), and the writers once this process leads.
-// The scheduler starts its own informers.
+// start connects the core to the API server: it starts the informers (StartAfter), and the writers once this process
+// leads. The scheduler starts its own informers.
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	registerAllMetrics()
 	logger := klog.FromContext(ctx)
@@ -90,7 +90,8 @@ func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
 	return nil
 }
 
-// useListers makes the core read what its decisions need beside pods, nodes and PodGroups from the scheduler's informers.
+// useListers makes the core read what its decisions need beside pods, nodes and PodGroups from the scheduler's
+// informers.
 func (g *Gangs) useListers(h fwk.Handle) {
 	g.classes = h.SharedInformerFactory().Scheduling().V1().PriorityClasses().Lister()
 	g.budgets = h.SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
@@ -101,7 +102,8 @@ func (g *Gangs) configureInformers(h fwk.Handle) (pods, nodes cache.SharedIndexI
 	core := h.SharedInformerFactory().Core().V1()
 	g.podLister = core.Pods().Lister()
 	pods, nodes = core.Pods().Informer(), core.Nodes().Informer()
-	// kube-scheduler's pod informer has no indices: to list the pods of a namespace would visit those of all namespaces.
+	// kube-scheduler's pod informer has no indices: to list the pods of a namespace would visit those of all
+	// namespaces.
 	if err := pods.AddIndexers(cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}); err != nil {
 		return nil, nil, fmt.Errorf("indexing pods by namespace: %w", err)
 	}
@@ -189,7 +191,8 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 	})
 }
 
-// runWhenSynced lets gangs be scheduled, and runs what wakes them, as soon as all existing objects and the keys were read.
+// runWhenSynced lets gangs be scheduled, and runs what wakes them, as soon as all existing objects and the keys were
+// read.
 func (g *Gangs) runWhenSynced(ctx context.Context, synced []cache.InformerSynced) {
 	// Without the keys it is not known which gangs are partially bound.
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) || !waitFor(ctx, g.keys.FirstRead()) {

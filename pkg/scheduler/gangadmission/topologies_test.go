@@ -49,8 +49,9 @@ func (c *cluster) nodesOf(prefix string) map[string]string {
 	return nodes
 }
 
-// A gang requires a leaf switch of one Topology, and each of its sub-groups a rack of another one. In both of them values of the
-// last label repeat: leaf l1 of spine s1 is another one than leaf l1 of spine s2, and rack r1 of row y1 another one than that of y2.
+// A gang requires a leaf switch of one Topology, and each of its sub-groups a rack of another one. In both of them
+// values of the last label repeat: leaf l1 of spine s1 is another one than leaf l1 of spine s2, and rack r1 of row y1
+// another one than that of y2.
 func TestTwoTopologiesInOneTree(t *testing.T) {
 	t.Parallel()
 	var topologies *fakeapi.Topologies
@@ -96,7 +97,8 @@ func TestTwoTopologiesInOneTree(t *testing.T) {
 	}
 }
 
-// A Topology that is deleted, and created again with other levels, affects no pod that runs; what is missing waits and says why.
+// A Topology that is deleted, and created again with other levels, affects no pod that runs; what is missing waits and
+// says why.
 func TestATopologyIsRecreatedWithOtherLevels(t *testing.T) {
 	t.Parallel()
 	var topologies *fakeapi.Topologies
@@ -140,9 +142,10 @@ func TestATopologyIsRecreatedWithOtherLevels(t *testing.T) {
 	}
 }
 
-// The levels of a ClusterTopologyBinding, which muster-controller lists in its PodGroups, define the domains without a Topology:
-// rack r0 of block b0 is another one than rack r0 of block b1. A running gang gets its lost pod again in its domain, also after the
-// Topology was created, and after a level was added to the binding that does not divide the domain.
+// The levels of a ClusterTopologyBinding, which muster-controller lists in its PodGroups, define the domains without a
+// Topology: rack r0 of block b0 is another one than rack r0 of block b1. A running gang gets its lost pod again in its
+// domain, also after the Topology was created, and after a level was added to the binding that does not divide the
+// domain.
 func TestListedLevelsNeedNoTopology(t *testing.T) {
 	t.Parallel()
 	var topologies *fakeapi.Topologies
@@ -217,8 +220,8 @@ func TestARefusedGangFollowsTheListedLevels(t *testing.T) {
 	c.wholeOf("g", 4)
 }
 
-// Neighbouring pods are in one domain of the lowest level of the Topology, whether the level is required or preferred: here those of
-// one Job of a JobSet. Without rank order the pods are placed by their index, which mixes the Jobs.
+// Neighbouring pods are in one domain of the lowest level of the Topology, whether the level is required or preferred:
+// here those of one Job of a JobSet. Without rank order the pods are placed by their index, which mixes the Jobs.
 func TestRankOrderOfAGang(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -267,8 +270,8 @@ func TestRankOrderOfAGang(t *testing.T) {
 	}
 }
 
-// Refills, units of surplus and single pods go to the rack of their gang while it has room, although another one has more, and
-// elsewhere when it has none: a preferred level is never waited for.
+// Refills, units of surplus and single pods go to the rack of their gang while it has room, although another one has
+// more, and elsewhere when it has none: a preferred level is never waited for.
 func TestPodsFollowAGangThatPrefersALevel(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(9, 6)
@@ -360,7 +363,8 @@ func TestSubGroupsChooseTheirRacksTogether(t *testing.T) {
 	}
 }
 
-// A node is lost while a gang is planned in its rack, which has no other one to spare: the gang is planned again in another rack.
+// A node is lost while a gang is planned in its rack, which has no other one to spare: the gang is planned again in
+// another rack.
 func TestANodeIsLostWhileAGangIsPlanned(t *testing.T) {
 	t.Parallel()
 	for name, lose := range map[string]func(c *cluster, node string){
@@ -404,8 +408,8 @@ func TestANodeIsLostWhileAGangIsPlanned(t *testing.T) {
 	}
 }
 
-// A unit that requires a rack, and lost a pod, waits while its rack is full. Its owner replaces it: without a pod that runs it may
-// start in another rack, and so it does, whole.
+// A unit that requires a rack, and lost a pod, waits while its rack is full. Its owner replaces it: without a pod that
+// runs it may start in another rack, and so it does, whole.
 func TestAUnitThatIsReplacedMayStartInAnotherRack(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(2, 3, 4)
@@ -526,8 +530,8 @@ func TestTenThousandDomains(t *testing.T) {
 	c.wholeOf("b", 2)
 }
 
-// A gang requires a rack, and its sub-group a block, which is wider: the webhook rejects it, unless the Topology was created later. The
-// narrower level holds.
+// A gang requires a rack, and its sub-group a block, which is wider: the webhook rejects it, unless the Topology was
+// created later. The narrower level holds.
 func TestANarrowerLevelAboveAWiderOne(t *testing.T) {
 	t.Parallel()
 	var topologies *fakeapi.Topologies

@@ -185,8 +185,9 @@ func TestTheNodeOfARunningPodIsRelabeledWhileItsGangIsRefilled(t *testing.T) {
 	}
 }
 
-// Node objects are deleted while pods of a gang are still on them. As long as another pod shows in which rack the gang runs, it is
-// refilled there. When none does, its refill waits for the end of these pods, and is tried at once then, wherever there is room.
+// Node objects are deleted while pods of a gang are still on them. As long as another pod shows in which rack the gang
+// runs, it is refilled there. When none does, its refill waits for the end of these pods, and is tried at once then,
+// wherever there is room.
 func TestNodesOfARunningGangAreDeleted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(4).run().leveledGang("a", 0, 3, 3).wholeOf("a", 3)
@@ -346,7 +347,8 @@ func TestTheRackOfARunningGangIsRenamed(t *testing.T) {
 	c.label("r0-0", "r1").label("r0-1", "r1").wholeOf("a", 3)
 }
 
-// A node on which a pod of an admitted gang runs gets the label of another rack: no room would help the pods above its minimum.
+// A node on which a pod of an admitted gang runs gets the label of another rack: no room would help the pods above its
+// minimum.
 func TestTheRacksOfAnAdmittedGangBecomeTwo(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(3).run().leveledGang("a", 0, 2, 3).wholeOf("a", 3)
@@ -363,8 +365,8 @@ func (c *cluster) fabricNode(name, block, rack string) *cluster {
 	return c.node(wrappers.MakeNode(name).GPUs(1).Label("block", block).Label("rack", rack))
 }
 
-// A gang requires a block, and its sub-groups a rack, without a Topology. While it waits it says that the labels do not nest, if they
-// do not; it starts when a node has the right label.
+// A gang requires a block, and its sub-groups a rack, without a Topology. While it waits it says that the labels do not
+// nest, if they do not; it starts when a node has the right label.
 func TestLabelsThatDoNotNest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -142,8 +142,9 @@ func offlineOf(ctx context.Context, t *testing.T, objects []runtime.Object) (*ga
 	return o, advice.NewCluster(o, nodes, pods, classes)
 }
 
-// TestOfflineTruth compares what an Offline says about random clusters with what the running scheduler does there: a gang starts in both or
-// waits in both, for the same reason and with the same message; and it starts after each change that is advised.
+// TestOfflineTruth compares what an Offline says about random clusters with what the running scheduler does there: a
+// gang starts in both or waits in both, for the same reason and with the same message; and it starts after each change
+// that is advised.
 func TestOfflineTruth(t *testing.T) {
 	t.Parallel()
 	key := types.NamespacedName{Namespace: "ml", Name: "g"}

@@ -139,8 +139,8 @@ func TestPodsPassAPlanAndLeaveItsRoom(t *testing.T) {
 	}
 }
 
-// A gang of a higher priority is planned and handed out between the members of a plan, gets what the plan does not need, and is
-// bound first. If it does not fit beside the plan, it is refused only when the plan has ended.
+// A gang of a higher priority is planned and handed out between the members of a plan, gets what the plan does not
+// need, and is bound first. If it does not fit beside the plan, it is refused only when the plan has ended.
 func TestGangsOfHigherPriorityPassAPlan(t *testing.T) {
 	t.Parallel()
 	inZone := func(w *wrappers.PodWrapper) *wrappers.PodWrapper {
@@ -258,7 +258,8 @@ func (c *cluster) wantOneCycleEach(t *testing.T, gang string, n int) {
 	}
 }
 
-// A gang that does not fit beside the plan is tried again as the first one when the plan has ended, though it was tried just before.
+// A gang that does not fit beside the plan is tried again as the first one when the plan has ended, though it was tried
+// just before.
 func TestDroppedGangKeepsItsTurn(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, leaps).node(wrappers.MakeNode("n0").GPUs(4)).gang("a", 4)
@@ -284,8 +285,8 @@ func TestDroppedGangKeepsItsTurn(t *testing.T) {
 	}
 }
 
-// A gang that passes leaves room that is reserved, beside that of the plan: what the plan does not need is not free for it. Of the 8
-// GPUs that are free 4 are reserved and 4 are planned.
+// A gang that passes leaves room that is reserved, beside that of the plan: what the plan does not need is not free for
+// it. Of the 8 GPUs that are free 4 are reserved and 4 are planned.
 func TestPassingGangLeavesReservedRoom(t *testing.T) {
 	t.Parallel()
 	c := updated(t, leaps, keepsFor(time.Hour))

@@ -25,7 +25,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// serveVolumes binds volumes to claims as kube-controller-manager does, and counts their versions as an API server does.
+// serveVolumes binds volumes to claims as kube-controller-manager does, and counts their versions as an API server
+// does.
 func (c *cluster) serveVolumes() {
 	c.t.Helper()
 	version := atomic.Int64{}
@@ -89,8 +90,8 @@ func (c *cluster) claim(name string, owners ...metav1.OwnerReference) {
 	}
 }
 
-// TestGangWithVolumesStarts: a gang whose pods have volumes of their own starts by its first plan, which uses all volumes that there
-// are, also if its claims are made after its pods (docs/decisions, G18).
+// TestGangWithVolumesStarts: a gang whose pods have volumes of their own starts by its first plan, which uses all
+// volumes that there are, also if its claims are made after its pods (docs/decisions, G18).
 func TestGangWithVolumesStarts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		nodes, volumes int
@@ -156,8 +157,8 @@ func TestGangWithVolumesStarts(t *testing.T) {
 	}
 }
 
-// TestNobodyEndsForVolumes: a gang whose pods have more volumes than the nodes can attach preempts nobody; when the limit is raised,
-// it takes the room.
+// TestNobodyEndsForVolumes: a gang whose pods have more volumes than the nodes can attach preempts nobody; when the
+// limit is raised, it takes the room.
 func TestNobodyEndsForVolumes(t *testing.T) {
 	t.Parallel()
 	const driver = "disks.example.com"

@@ -103,8 +103,8 @@ func TestGangIsWokenByAnyChangeThatMakesItFit(t *testing.T) {
 	}
 }
 
-// A gang that host ports refused is tried again when one of its own ports is free, not when another port is, or when a claim changes
-// that it does not use.
+// A gang that host ports refused is tried again when one of its own ports is free, not when another port is, or when a
+// claim changes that it does not use.
 func TestEventsOfOtherObjectsWakeNoGang(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n0").GPUs(8)).run()
@@ -161,7 +161,8 @@ func TestClusterWithoutNodesIsReported(t *testing.T) {
 	c.node(wrappers.MakeNode("n0").GPUs(8)).wholeOf("a", 4)
 }
 
-// Cluster autoscalers are told of a gang that requires a rack only if the nodes that they add may help (docs/decisions, G13).
+// Cluster autoscalers are told of a gang that requires a rack only if the nodes that they add may help (docs/decisions,
+// G13).
 func TestAutoscalersAreToldWhenNodesHelp(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -319,8 +320,8 @@ func TestPlainPodsWithoutRoomAreNotTriedRepeatedly(t *testing.T) {
 	}
 }
 
-// TestGangIsWokenByThePodsThatMatterToIt: the gang is refused because of labels of other pods, although there is room. An
-// event of another pod does not wake it.
+// TestGangIsWokenByThePodsThatMatterToIt: the gang is refused because of labels of other pods, although there is room.
+// An event of another pod does not wake it.
 func TestGangIsWokenByThePodsThatMatterToIt(t *testing.T) {
 	rack := func(selector string) corev1.PodAffinityTerm {
 		return corev1.PodAffinityTerm{TopologyKey: "rack", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": selector}}}
@@ -398,8 +399,8 @@ func TestGangIsWokenByThePodsThatMatterToIt(t *testing.T) {
 	}
 }
 
-// A gang requires a rack, and lacks one GPU in rack r0. Room for a GPU comes to other racks, where it does not help: the gang is
-// not tried. Then it comes to r0, and the gang is placed.
+// A gang requires a rack, and lacks one GPU in rack r0. Room for a GPU comes to other racks, where it does not help:
+// the gang is not tried. Then it comes to r0, and the gang is placed.
 func TestRoomInOtherRacksWakesNoGang(t *testing.T) {
 	extra := func(rack int) *wrappers.NodeWrapper {
 		return wrappers.MakeNode(fmt.Sprintf("r%d-x", rack)).GPUs(1).Label("rack", fmt.Sprintf("r%d", rack))

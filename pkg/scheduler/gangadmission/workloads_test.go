@@ -21,8 +21,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestPodsOfWorkloads: pods of a LeaderWorkerSet, a JobSet and a RayCluster wait for the PodGroups that muster-controller makes. Where it
-// makes none they start, and pods that ask for a gang themselves wait as before.
+// TestPodsOfWorkloads: pods of a LeaderWorkerSet, a JobSet and a RayCluster wait for the PodGroups that
+// muster-controller makes. Where it makes none they start, and pods that ask for a gang themselves wait as before.
 func TestPodsOfWorkloads(t *testing.T) {
 	t.Parallel()
 	for name, alone := range map[string]bool{"with muster-controller": false, "muster-scheduler alone": true} {
@@ -58,7 +58,8 @@ func TestPodsOfWorkloads(t *testing.T) {
 	}
 }
 
-// TestNoPodStartsWithoutItsShareOfAGPU: a pod without a gang that asks KAI for a share of a GPU waits, is told why, and preempts nobody.
+// TestNoPodStartsWithoutItsShareOfAGPU: a pod without a gang that asks KAI for a share of a GPU waits, is told why, and
+// preempts nobody.
 func TestNoPodStartsWithoutItsShareOfAGPU(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n").GPUs(1)).run()
@@ -100,8 +101,8 @@ func TestEndedPodsKeepTheirLeaf(t *testing.T) {
 	}
 }
 
-// TestJobsThatFollowCompletedOnes: the workers of a JobSet whose tree is the one of the grouper start as a whole after its initializer has
-// completed, which counts for nothing then, and not one by one.
+// TestJobsThatFollowCompletedOnes: the workers of a JobSet whose tree is the one of the grouper start as a whole after
+// its initializer has completed, which counts for nothing then, and not one by one.
 func TestJobsThatFollowCompletedOnes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).node(wrappers.MakeNode("n").GPUs(8)).run()
@@ -147,8 +148,8 @@ spec:
 	c.pod(pod("node", 2)).eventually("the workers are bound", func() bool { return len(c.boundOf("train-node-")) == 3 })
 }
 
-// TestExclusiveJobs: the first pods of the Jobs of an exclusive JobSet start together, each in a rack of its own, as JobSet
-// demands; the others are made when these are bound, and start together in the rack of their first one.
+// TestExclusiveJobs: the first pods of the Jobs of an exclusive JobSet start together, each in a rack of its own, as
+// JobSet demands; the others are made when these are bound, and start together in the rack of their first one.
 func TestExclusiveJobs(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t).labeledRacks(3, 3).run()

@@ -19,10 +19,10 @@ const (
 	leastOccupied = 5 * time.Millisecond
 )
 
-// pauseAfter delays the next election after a failed plan, except after the first failure that leaves the gang partially
-// bound. The bound pods are of no use without the others, so the remaining pods are tried immediately, before other
-// gangs take their room. There is no pause either after a plan that was wrong about its nodes, if the next one will be
-// a different one.
+// pauseAfter delays the next election after a failed plan, except after the first failure that leaves the gang
+// partially bound. The bound pods are of no use without the others, so the remaining pods are tried immediately, before
+// other gangs take their room. There is no pause either after a plan that was wrong about its nodes, if the next one
+// will be a different one.
 func (g *gangState) pauseAfter(p *Plan, now time.Time) {
 	if p.doom.taught && !p.open {
 		g.notBefore = time.Time{}
@@ -59,16 +59,17 @@ func (g *gangState) isPaused(now time.Time) bool {
 	return (g.phase == Complete || g.phase == Gated) && now.Before(g.notBefore)
 }
 
-// retryPaused ends the pauses of gangs for which an event occurred since their last attempt began, in the order of the queue:
-// the room that it freed, or the node, volume or claim that it changed, may make the next plan succeed. A pause thus delays
-// attempts only in a cluster in which the last one failed, and lets no gang of lower rank take room that this one could use
-// (docs/decisions, G16).
+// retryPaused ends the pauses of gangs for which an event occurred since their last attempt began, in the order of the
+// queue: the room that it freed, or the node, volume or claim that it changed, may make the next plan succeed. A pause
+// thus delays attempts only in a cluster in which the last one failed, and lets no gang of lower rank take room that
+// this one could use (docs/decisions, G16).
 //
-// An event ends one pause of a gang. Those of its own pods end none, unless a bound one is gone, and neither does the release of the
-// pods of a plan that failed and was not in force when the attempt began, since their room was free then. Two gangs whose plans
-// always fail may wake each other, and events of claims and volumes that a plan wrote itself cannot be told from others. So
-// that such gangs stop no others, the attempts after events may take, with their search, 1/20 = 5 % of the time, all gangs together,
-// after the first half second. Beyond that, the pause holds. A plan that occupied its room for more than half a second counts as if the longest pause followed it.
+// An event ends one pause of a gang. Those of its own pods end none, unless a bound one is gone, and neither does the
+// release of the pods of a plan that failed and was not in force when the attempt began, since their room was free
+// then. Two gangs whose plans always fail may wake each other, and events of claims and volumes that a plan wrote
+// itself cannot be told from others. So that such gangs stop no others, the attempts after events may take, with their
+// search, 1/20 = 5 % of the time, all gangs together, after the first half second. Beyond that, the pause holds. A plan
+// that occupied its room for more than half a second counts as if the longest pause followed it.
 func (r *Registry) retryPaused() Effects {
 	x := &r.waiting
 	var e Effects
@@ -100,7 +101,8 @@ func (r *Registry) recordHelp(of types.UID) {
 	}
 }
 
-// recordRelease records that a plan that fails has released pods, whose room may help gangs that were tried while it was in force.
+// recordRelease records that a plan that fails has released pods, whose room may help gangs that were tried while it
+// was in force.
 func (r *Registry) recordRelease(p *Plan) {
 	if p.told == r.cycles {
 		return // a large plan releases thousands, and no other gang was tried since
@@ -121,24 +123,25 @@ func (r *Registry) recordNews(g *gangState) {
 	}
 }
 
-// RecordUnanswered records that the API server did not answer a binding of the gang: either the API server is unavailable,
-// or this one request failed. A caller that finds this by AwaitsAnswer must check whether the API server answers, and
-// call RecordServerAnswers.
+// RecordUnanswered records that the API server did not answer a binding of the gang: either the API server is
+// unavailable, or this one request failed. A caller that finds this by AwaitsAnswer must check whether the API server
+// answers, and call RecordServerAnswers.
 func (r *Registry) RecordUnanswered(key Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unanswered = key
 }
 
-// AwaitsAnswer reports whether a binding has received no answer since the last call of RecordServerAnswers, and of which gang.
+// AwaitsAnswer reports whether a binding has received no answer since the last call of RecordServerAnswers, and of
+// which gang.
 func (r *Registry) AwaitsAnswer() (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unanswered, r.unanswered != Key{}
 }
 
-// RecordServerAnswers records that the API server answers. back: it did not answer before. In that case the failures in the
-// meantime are not attributed to the gangs, and all gangs that wait for their back-off are tried immediately.
+// RecordServerAnswers records that the API server answers. back: it did not answer before. In that case the failures in
+// the meantime are not attributed to the gangs, and all gangs that wait for their back-off are tried immediately.
 func (r *Registry) RecordServerAnswers(back bool, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// WaitAtBarrier is called by the binding of a member when the member itself is ready to be bound. It returns nil when all
-// members of the plan have arrived, and an error if the plan was aborted, or if ctx or the timeout ended first. After an error
-// the member must be released.
+// WaitAtBarrier is called by the binding of a member when the member itself is ready to be bound. It returns nil when
+// all members of the plan have arrived, and an error if the plan was aborted, or if ctx or the timeout ended first.
+// After an error the member must be released.
 func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout time.Duration) error {
 	p, err := r.recordArrival(uid)
 	if err != nil {
@@ -48,8 +48,8 @@ func (r *Registry) WaitAtBarrier(ctx context.Context, uid types.UID, timeout tim
 	}
 }
 
-// abortLatePlan aborts a plan of which a member has waited too long at the barrier, unless it is open or aborted. The release of
-// that member, which follows, returns what is to be cancelled, and evaluates the gang.
+// abortLatePlan aborts a plan of which a member has waited too long at the barrier, unless it is open or aborted. The
+// release of that member, which follows, returns what is to be cancelled, and evaluates the gang.
 func (r *Registry) abortLatePlan(p *Plan, reason string) (aborts bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,9 +83,10 @@ func (r *Registry) countArrival(uid types.UID) (p *Plan, last bool) {
 	return p, last
 }
 
-// openBarrier opens the barrier of a plan of which all members have arrived. It aborts the plan instead if a
-// sub-group that the plan starts would not have its minimum, if the topology constraints, a Topology or a node on whose labels it
-// relies have changed, if a pod was bound beside it where it knows none of the gang, or if a node has no room for it any more.
+// openBarrier opens the barrier of a plan of which all members have arrived. It aborts the plan instead if a sub-group
+// that the plan starts would not have its minimum, if the topology constraints, a Topology or a node on whose labels it
+// relies have changed, if a pod was bound beside it where it knows none of the gang, or if a node has no room for it
+// any more.
 func (r *Registry) openBarrier(p *Plan) {
 	lacking := ""
 	if p.lacking != nil {
@@ -116,7 +117,8 @@ func (r *Registry) openBarrier(p *Plan) {
 	}
 }
 
-// hasSameLevels reports whether the levels that a plan relied on are what its Topologies, and the PodGroup of its gang, have now.
+// hasSameLevels reports whether the levels that a plan relied on are what its Topologies, and the PodGroup of its gang,
+// have now.
 func (r *Registry) hasSameLevels(p *Plan) bool {
 	if p.group == nil || p.gang.group == nil || r.opts.LevelsOf == nil {
 		return true
@@ -136,7 +138,8 @@ func (p *Plan) concerns(group string) bool {
 	return false
 }
 
-// changedNode returns a node that is gone, or of which a label has changed, although the plan relies on its labels. "": there is none.
+// changedNode returns a node that is gone, or of which a label has changed, although the plan relies on its labels. "":
+// there is none.
 func (r *Registry) changedNode(p *Plan) string {
 	if r.opts.NodeLabels == nil {
 		return ""
@@ -149,9 +152,9 @@ func (r *Registry) changedNode(p *Plan) string {
 	return ""
 }
 
-// nodeBeside returns a node on which the plan knows no pod of a leaf that runs there, if the plan has chosen domains: they may be
-// others than the one of that node. Another scheduler bound the pod, or an earlier binding that seemed to fail was accepted.
-// "": there is none.
+// nodeBeside returns a node on which the plan knows no pod of a leaf that runs there, if the plan has chosen domains:
+// they may be others than the one of that node. Another scheduler bound the pod, or an earlier binding that seemed to
+// fail was accepted. "": there is none.
 func (p *Plan) nodeBeside() string {
 	if p.placed == nil || p.gang.placed == nil {
 		return ""
@@ -164,8 +167,8 @@ func (p *Plan) nodeBeside() string {
 	return ""
 }
 
-// ChangedLabel returns the key of a label of a node on which the pod's plan relies and that has changed since, given the labels
-// that the node has now. "": none has.
+// ChangedLabel returns the key of a label of a node on which the pod's plan relies and that has changed since, given
+// the labels that the node has now. "": none has.
 func (r *Registry) ChangedLabel(uid types.UID, node string, labels map[string]string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -279,7 +279,8 @@ func BenchmarkBegin(b *testing.B) {
 	}
 }
 
-// BenchmarkBeginBesideBoundPods measures BeginAttempt for one more pod of a gang of 10,000 bound pods that names a topology level.
+// BenchmarkBeginBesideBoundPods measures BeginAttempt for one more pod of a gang of 10,000 bound pods that names a
+// topology level.
 func BenchmarkBeginBesideBoundPods(b *testing.B) {
 	r := newBenchRegistry()
 	r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("uid-g").MinMember(10_001).Spec(preferRack).Obj(), benchStart)

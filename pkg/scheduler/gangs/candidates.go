@@ -54,7 +54,8 @@ func (g *gangState) yieldsTo(priority int32) bool {
 		g.priority() < priority && g.group != nil && g.group.Spec.Preemptibility != v2alpha2.NonPreemptible
 }
 
-// AbortPlans aborts plans of lower priority whose room the preemptor of the work needs, unless they are being bound by now.
+// AbortPlans aborts plans of lower priority whose room the preemptor of the work needs, unless they are being bound by
+// now.
 func (r *Registry) AbortPlans(w *Work, plans []PlanRoom, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -187,7 +188,8 @@ func (c *candidates) addPod(id int) {
 	}
 }
 
-// addPlain adds the pods without a gang. There are as many of them as pods in a cluster, so that no list grows for each.
+// addPlain adds the pods without a gang. There are as many of them as pods in a cluster, so that no list grows for
+// each.
 func (c *candidates) addPlain() {
 	n := len(c.plain) + len(c.gangs)
 	c.Workloads, c.Gangs = make([]preemption.Workload, 0, n), make([]Key, len(c.plain), n)
@@ -201,8 +203,8 @@ func (c *candidates) addPlain() {
 	}
 }
 
-// endsForPod reports whether the pod is to end for a pod without a gang. Its room is not free for others, but that pod is nominated for
-// the node, and counts there.
+// endsForPod reports whether the pod is to end for a pod without a gang. Its room is not free for others, but that pod
+// is nominated for the node, and counts there.
 func (c *candidates) endsForPod(m *member, uid types.UID) bool {
 	if m == nil || m.gang.victimOf == nil {
 		by, _ := m.departure()
@@ -241,7 +243,8 @@ func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 	return p
 }
 
-// addGangs adds the gangs of the members. Those of one gang are brought together first: there are no lists that grow for each gang.
+// addGangs adds the gangs of the members. Those of one gang are brought together first: there are no lists that grow
+// for each gang.
 func (c *candidates) addGangs() {
 	ends, end := make([]int, len(c.gangs)), 0
 	for i, n := range c.counts {
@@ -335,17 +338,18 @@ func (c *candidates) addGang(g *gangState, pods []candidate, list []preemption.P
 
 // Screening bounds what Candidates of a gang there can be, without a look at single pods.
 type Screening struct {
-	// MayEnd has an entry for each holder. If it is false, none of its pods is a candidate, or ends without the gang's doing.
+	// MayEnd has an entry for each holder. If it is false, none of its pods is a candidate, or ends without the gang's
+	// doing.
 	MayEnd []bool
-	// Priorities has an entry for each holder: its candidates have no lower priority. math.MinInt32: its pods are terminating;
-	// math.MaxInt32: it has no candidates.
+	// Priorities has an entry for each holder: its candidates have no lower priority. math.MinInt32: its pods are
+	// terminating; math.MaxInt32: it has no candidates.
 	Priorities []int32
 	Pods       int // those of a lower priority that may end
 	Protected  int // those of a lower priority that may not be preempted
 }
 
-// ScreenHolders returns which running pods may be Candidates of the gang of the work at most: it goes by what does not change with the
-// state of a pod. pods is the number of pods by holder.
+// ScreenHolders returns which running pods may be Candidates of the gang of the work at most: it goes by what does not
+// change with the state of a pod. pods is the number of pods by holder.
 func (r *Registry) ScreenHolders(w *Work, holders []podgroup.Holder, pods []int, now time.Time) Screening {
 	r.mu.Lock()
 	defer r.mu.Unlock()

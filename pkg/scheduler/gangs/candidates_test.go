@@ -35,8 +35,8 @@ func holdersOf(pods []*corev1.Pod) (holders []podgroup.Holder, numbers, of []int
 	return holders, numbers, of
 }
 
-// checkScreening: every candidate, and every pod that is ending, is among the pods that may end. Pods of lower priority are either counted
-// there or as protected.
+// checkScreening: every candidate, and every pod that is ending, is among the pods that may end. Pods of lower priority
+// are either counted there or as protected.
 func checkScreening(t testing.TB, r *Registry, w *Work, pods []*corev1.Pod, c *Candidates, now time.Time) {
 	t.Helper()
 	holders, numbers, of := holdersOf(pods)
@@ -151,7 +151,8 @@ func TestScreenHolders(t *testing.T) {
 	}
 }
 
-// A victim without a gang that needs long to end is awaited, whoever searches for victims meanwhile. It is forgotten if it was given up.
+// A victim without a gang that needs long to end is awaited, whoever searches for victims meanwhile. It is forgotten if
+// it was given up.
 func TestNoSearchForgetsAVictim(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(1))

@@ -58,8 +58,8 @@ func (r *Registry) refuseMember(p *Plan, uid types.UID, cause AbortCause, reason
 	d.at[place{s.member.class, s.node}] = true
 }
 
-// RecordMemberRefused records that the node of a member refused it in its scheduling cycle. taught: the next plan takes the
-// refusal into account. The plan is aborted by EndDoomed when the nodes of the other members were tried. first: no
+// RecordMemberRefused records that the node of a member refused it in its scheduling cycle. taught: the next plan takes
+// the refusal into account. The plan is aborted by EndDoomed when the nodes of the other members were tried. first: no
 // member of the plan was refused before.
 func (r *Registry) RecordMemberRefused(uid types.UID, reason string, taught bool, now time.Time) (first bool) {
 	r.mu.Lock()
@@ -76,9 +76,9 @@ func (r *Registry) RecordMemberRefused(uid types.UID, reason string, taught bool
 	return first
 }
 
-// ReleaseUnexplained is ReleaseMember for a plugin that learns later why the scheduler releases the member. fails: the member
-// itself failed, on its node, so that RecordReason must be called with the reason; explained: the plan is not carried out anyway,
-// because another member failed before.
+// ReleaseUnexplained is ReleaseMember for a plugin that learns later why the scheduler releases the member. fails: the
+// member itself failed, on its node, so that RecordReason must be called with the reason; explained: the plan is not
+// carried out anyway, because another member failed before.
 func (r *Registry) ReleaseUnexplained(uid types.UID, now time.Time) (e Effects, fails, explained bool) {
 	r.mu.Lock()
 	switch p := r.planOf(uid); {
@@ -195,9 +195,10 @@ func (r *Registry) endHandingOut(p *Plan, now time.Time) {
 	}
 }
 
-// PodsBeside returns which pods are members of the pod's plan, nil once they are being bound, and those that are assumed on the
-// pod's node beside it. late: the plan was aborted, and beside are those that were planned there. isMember may be kept, and called
-// without the registry: it keeps one set for all members of a plan, and none of their pods.
+// PodsBeside returns which pods are members of the pod's plan, nil once they are being bound, and those that are
+// assumed on the pod's node beside it. late: the plan was aborted, and beside are those that were planned there.
+// isMember may be kept, and called without the registry: it keeps one set for all members of a plan, and none of their
+// pods.
 func (r *Registry) PodsBeside(uid types.UID) (isMember func(types.UID) bool, beside []*corev1.Pod, late bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

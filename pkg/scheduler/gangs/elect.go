@@ -310,8 +310,8 @@ func (g *gangState) hasFurtherSurplus() bool {
 	return false
 }
 
-// furtherSurplusDue returns when other surplus is tried after units were refused. Other units need no pause: letsRoomGrow lets the
-// lost ones go first while room grows, and not without end.
+// furtherSurplusDue returns when other surplus is tried after units were refused. Other units need no pause:
+// letsRoomGrow lets the lost ones go first while room grows, and not without end.
 func (r *Registry) furtherSurplusDue(g *gangState) time.Time {
 	if g.task == LostUnit && g.hasFurtherUnit(g.numbers.Profile()) {
 		return g.refusedAt
@@ -319,8 +319,8 @@ func (r *Registry) furtherSurplusDue(g *gangState) time.Time {
 	return r.waitsInGrowth(g, later(g.refusedAt, r.index.grewAt).Add(r.opts.SingleSurplusAfter))
 }
 
-// waitsInGrowth returns until when surplus waits if it should wait until then while room grows: growLimit at most, since room may
-// never stand still.
+// waitsInGrowth returns until when surplus waits if it should wait until then while room grows: growLimit at most,
+// since room may never stand still.
 func (r *Registry) waitsInGrowth(g *gangState, until time.Time) time.Time {
 	if g.gatedSince.IsZero() || g.gatedSince.Before(r.index.growing) {
 		g.gatedSince = r.now
@@ -331,9 +331,9 @@ func (r *Registry) waitsInGrowth(g *gangState, until time.Time) time.Time {
 	return until
 }
 
-// letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a minimum, a
-// sub-group that the gang lost or, for single pods, any sub-group may need what it becomes. Nodes that come one by one are
-// thus not used up by surplus.
+// letsRoomGrow reports whether a surplus task waits, until gatedUntil, because free room has grown lately, and a
+// minimum, a sub-group that the gang lost or, for single pods, any sub-group may need what it becomes. Nodes that come
+// one by one are thus not used up by surplus.
 func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
 	until, priority := r.index.grewAt.Add(r.opts.SingleSurplusAfter), g.priority()
 	if r.opts.SingleSurplusAfter <= 0 || !now.Before(until) {
@@ -346,8 +346,8 @@ func (r *Registry) letsRoomGrow(g *gangState, task Task, now time.Time) bool {
 	return now.Before(g.gatedUntil)
 }
 
-// hasTornGroup reports whether an admitted gang has a partially bound sub-group that waiting pods can complete: a sub-group
-// that lost pods, or one with a failed binding. Such a sub-group occupies resources that it cannot use.
+// hasTornGroup reports whether an admitted gang has a partially bound sub-group that waiting pods can complete: a
+// sub-group that lost pods, or one with a failed binding. Such a sub-group occupies resources that it cannot use.
 func (g *gangState) hasTornGroup(profile string) bool {
 	n := g.numbers
 	for _, group := range n.Bound.Partial() {

@@ -554,8 +554,8 @@ func TestRoomOfAFailedBindingIsKeptForAMoment(t *testing.T) {
 	})
 }
 
-// TestGangThatYieldedPrecedesOthers: when the gang that went first is placed, the one that yielded goes on before gangs of lower
-// rank, although it is not in the queue yet.
+// TestGangThatYieldedPrecedesOthers: when the gang that went first is placed, the one that yielded goes on before gangs
+// of lower rank, although it is not in the queue yet.
 func TestGangThatYieldedPrecedesOthers(t *testing.T) {
 	t.Parallel()
 	s, other := pausing(t, 0)
@@ -579,8 +579,8 @@ func TestGangThatYieldedPrecedesOthers(t *testing.T) {
 	}
 }
 
-// pausing is a gang "g" in its pause after a failed plan, and another gang with a pod "x" of the given priority that is about to be
-// planned.
+// pausing is a gang "g" in its pause after a failed plan, and another gang with a pod "x" of the given priority that is
+// about to be planned.
 func pausing(t *testing.T, priority int32) (s *story, other *corev1.Pod) {
 	t.Helper()
 	s = begin(t).group(podGroup().MinMember(2)).members("a", "b").after(time.Millisecond)
@@ -623,8 +623,8 @@ func (s *story) holds(name string) *story {
 	return s.assumes(name)
 }
 
-// TestPauseEndsWithAnEvent: the pause of a gang whose plan failed lets no gang of lower rank take room after an event that
-// may help, and only then.
+// TestPauseEndsWithAnEvent: the pause of a gang whose plan failed lets no gang of lower rank take room after an event
+// that may help, and only then.
 func TestPauseEndsWithAnEvent(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -690,8 +690,8 @@ func TestPauseEndsWithAnEvent(t *testing.T) {
 	}
 }
 
-// TestGangWhosePlansAlwaysFailStopsNoOther: however many events there are, its plans occupy room for 5 % of the time beside
-// those after its pauses, and at the other times a gang of lower rank may be planned.
+// TestGangWhosePlansAlwaysFailStopsNoOther: however many events there are, its plans occupy room for 5 % of the time
+// beside those after its pauses, and at the other times a gang of lower rank may be planned.
 func TestGangWhosePlansAlwaysFailStopsNoOther(t *testing.T) {
 	t.Parallel()
 	for _, occupies := range []time.Duration{time.Millisecond, 20 * time.Millisecond, 700 * time.Millisecond, 9 * time.Second} {

@@ -72,8 +72,8 @@ func (r *Registry) AbortPlanOf(uid types.UID, cause AbortCause, reason string, n
 	return r.endCall(r.evaluate(g, now))
 }
 
-// abortPlan ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others when
-// the scheduler releases them.
+// abortPlan ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others
+// when the scheduler releases them.
 func (r *Registry) abortPlan(p *Plan, cause AbortCause, reason string) {
 	if p.open || p.aborted {
 		return

@@ -17,7 +17,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// PreparingUntil returns when a preemption is given up whose victims are being marked. It returns false if it has ended.
+// PreparingUntil returns when a preemption is given up whose victims are being marked. It returns false if it has
+// ended.
 func (r *Registry) PreparingUntil(p *evictions.Eviction) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -33,7 +34,8 @@ func (r *Registry) isAwaited(p *evictions.Eviction) bool {
 	return r.preemptorOf(p) != nil
 }
 
-// preemptorOf returns the gang that waits for the room of the preemption; nil: none does any more, or it is for a pod without a gang.
+// preemptorOf returns the gang that waits for the room of the preemption; nil: none does any more, or it is for a pod
+// without a gang.
 func (r *Registry) preemptorOf(p *evictions.Eviction) *gangState {
 	if g := r.gangs[p.Gang]; g != nil && g.preemption == p {
 		return g
@@ -153,8 +155,8 @@ func (r *Registry) beginEvictions(p *evictions.Eviction) Effects {
 	return e
 }
 
-// spareSucceeded drops victims that have succeeded since they were chosen: their room is free, and their objects tell that they did.
-// While it is called nobody else reads the victims: they are marked, and their deletion has not begun.
+// spareSucceeded drops victims that have succeeded since they were chosen: their room is free, and their objects tell
+// that they did. While it is called nobody else reads the victims: they are marked, and their deletion has not begun.
 func (r *Registry) spareSucceeded(p *evictions.Eviction) {
 	p.Victims = slices.DeleteFunc(slices.Clone(p.Victims), func(v evictions.Victim) bool {
 		m := r.members[v.Pod.UID]
@@ -169,9 +171,9 @@ func (r *Registry) lossOf(p *evictions.Eviction, v evictions.Victim) *podgroup.P
 		Pods: v.Pods, Whole: v.Whole}
 }
 
-// isStillAllowed reports whether neither the preemptor nor the gangs of the victims have changed in a way that forbids the evictions, or
-// makes it unknown whether the preemptor needs them: each gang loses all of its pods, or keeps its minimum, and that of each sub-group that
-// had it.
+// isStillAllowed reports whether neither the preemptor nor the gangs of the victims have changed in a way that forbids
+// the evictions, or makes it unknown whether the preemptor needs them: each gang loses all of its pods, or keeps its
+// minimum, and that of each sub-group that had it.
 func (r *Registry) isStillAllowed(p *evictions.Eviction) bool {
 	if g := r.preemptorOf(p); g != nil && (g.highestEviction() < p.Priority || g.neverPreempts() || !g.isSettled()) {
 		return false
@@ -203,8 +205,8 @@ func (r *Registry) isStillAllowed(p *evictions.Eviction) bool {
 	return true
 }
 
-// RecordEvicted records that the deletion of all victims was requested, but of those that are left: they cannot be deleted, and
-// stay.
+// RecordEvicted records that the deletion of all victims was requested, but of those that are left: they cannot be
+// deleted, and stay.
 func (r *Registry) RecordEvicted(p *evictions.Eviction, left []types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -248,7 +250,8 @@ type RecordedEviction struct {
 	Plan string
 }
 
-// RecordedEvictions returns, sorted by gang, the recorded evictions of which this process knows nothing: those of an earlier process.
+// RecordedEvictions returns, sorted by gang, the recorded evictions of which this process knows nothing: those of an
+// earlier process.
 func (r *Registry) RecordedEvictions() []RecordedEviction {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -271,10 +274,10 @@ type MarkedPod struct {
 	Witness bool
 }
 
-// RestorePreemption records a preemption whose evictions an earlier process had recorded. marked are its victims that still
-// exist. Those that are not terminating are deleted now. If no deletion was requested, which a witness would show, the preemption is
-// given up, because the gang may not need it any more. The room of all of them is reserved: what else the gang needs is not known
-// any more. ok is false if there is no such gang any more: nothing was recorded.
+// RestorePreemption records a preemption whose evictions an earlier process had recorded. marked are its victims that
+// still exist. Those that are not terminating are deleted now. If no deletion was requested, which a witness would
+// show, the preemption is given up, because the gang may not need it any more. The room of all of them is reserved:
+// what else the gang needs is not known any more. ok is false if there is no such gang any more: nothing was recorded.
 func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, now time.Time) (e Effects, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -311,10 +314,10 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	return r.endCall(e), true
 }
 
-// AbandonedEvictions returns what is left to do for plans whose evictions no PodGroup records: of gangs that have a witness of the
-// plan, other victims may have been deleted for a PodGroup that is gone, so they lose the rest. Deletions that were cut off are completed.
-// All other marks are of a plan that was given up, and are taken back. No gang preempts before this was called. marked are the pods with the mark of a plan, without
-// those of plans that go on.
+// AbandonedEvictions returns what is left to do for plans whose evictions no PodGroup records: of gangs that have a
+// witness of the plan, other victims may have been deleted for a PodGroup that is gone, so they lose the rest.
+// Deletions that were cut off are completed. All other marks are of a plan that was given up, and are taken back. No
+// gang preempts before this was called. marked are the pods with the mark of a plan, without those of plans that go on.
 func (r *Registry) AbandonedEvictions(marked map[string][]MarkedPod, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -404,7 +407,8 @@ func (r *Registry) victimsOfEarlierProcess(p *evictions.Eviction, all []eviction
 	return victims
 }
 
-// takeBackRoom keeps the room again that others could use. What they use by now is missing when the gang is tried: then it decides anew.
+// takeBackRoom keeps the room again that others could use. What they use by now is missing when the gang is tried: then
+// it decides anew.
 func (r *Registry) takeBackRoom(p *evictions.Eviction) {
 	for _, x := range p.Lent {
 		x := reservations.Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.Amount, Occupied: x.Occupied}
@@ -435,8 +439,8 @@ func (r *Registry) preemptionOf(uid types.UID) *evictions.Eviction {
 	return r.plainVictims[uid].By()
 }
 
-// endsForOther reports whether a pod, or others of its gang, are about to end by another preemption than p, or their end by it was
-// not observed yet. nil: by any.
+// endsForOther reports whether a pod, or others of its gang, are about to end by another preemption than p, or their
+// end by it was not observed yet. nil: by any.
 func (r *Registry) endsForOther(uid types.UID, p *evictions.Eviction) bool {
 	other := r.preemptionOf(uid)
 	return r.members[uid].isDeparting() || r.plainVictims[uid].IsDeparting() || other != nil && other != p

@@ -238,8 +238,8 @@ func TestALossIsToldOnce(t *testing.T) {
 	}
 }
 
-// A plan of a gang that an earlier process has begun to preempt was made before this was known: it is aborted. The marks of a
-// preemption whose gang is gone are left to AbandonedEvictions.
+// A plan of a gang that an earlier process has begun to preempt was made before this was known: it is aborted. The
+// marks of a preemption whose gang is gone are left to AbandonedEvictions.
 func TestPlanOfAGangThatIsBeingPreemptedIsAborted(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(2).Generation(1).Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, "Admitted", "")).pods(on("n", "a")...).pods(memberPod("b"))
@@ -257,8 +257,8 @@ func TestPlanOfAGangThatIsBeingPreemptedIsAborted(t *testing.T) {
 	s.wantAborted(true)
 }
 
-// A victim without a gang needs an hour to end. Another gang that searches for victims meanwhile does not count on it before its deletion was
-// accepted, and does not end it again; the preemptor waits for it all the time.
+// A victim without a gang needs an hour to end. Another gang that searches for victims meanwhile does not count on it
+// before its deletion was accepted, and does not end it again; the preemptor waits for it all the time.
 func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(1)).pods(memberPod("high").Priority(100))
@@ -306,7 +306,8 @@ func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {
 	}
 }
 
-// A pod that had no PodGroup when it was decided that it ends, and counts in a gang now, does not end as one without a gang.
+// A pod that had no PodGroup when it was decided that it ends, and counts in a gang now, does not end as one without a
+// gang.
 func TestAVictimThatJoinsAGang(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -333,9 +334,9 @@ func TestAVictimThatJoinsAGang(t *testing.T) {
 	}
 }
 
-// A pod whose deletion is requested ends, whatever gang it counts in meanwhile: it is no victim of others, nobody counts on its room
-// before its deletion was accepted, and nothing is planned for its gang before its end is observed. b is another victim of the
-// same preemption, in gang h, and c a pod of gang g that waits.
+// A pod whose deletion is requested ends, whatever gang it counts in meanwhile: it is no victim of others, nobody
+// counts on its room before its deletion was accepted, and nothing is planned for its gang before its end is observed.
+// b is another victim of the same preemption, in gang h, and c a pod of gang g that waits.
 func TestAVictimWhoseGangChanges(t *testing.T) {
 	t.Parallel()
 	plain := func() *wrappers.PodWrapper { return wrappers.MakePod("a", testNamespace).UID("a").Node("n") }
@@ -423,7 +424,8 @@ func TestAVictimWhoseGangChanges(t *testing.T) {
 	}
 }
 
-// beginsToEvict lets the deletion of the pods begin for gang high, or for a pod of its priority. before is called when they are marked.
+// beginsToEvict lets the deletion of the pods begin for gang high, or for a pod of its priority. before is called when
+// they are marked.
 func (s *story) beginsToEvict(byPod bool, pods []*corev1.Pod, before func()) *evictions.Eviction {
 	s.t.Helper()
 	if byPod {
@@ -530,7 +532,8 @@ func TestMarksThatWereRefusedAreForgotten(t *testing.T) {
 	}
 }
 
-// A gang whose pods begin to end for a pod while a gang searches for victims is left to the pod, and the gang is tried again.
+// A gang whose pods begin to end for a pod while a gang searches for victims is left to the pod, and the gang is tried
+// again.
 func TestVictimsThatEndForAPodMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, isDeleted := range map[string]bool{"they are being marked": false, "their deletion was accepted": true} {
@@ -580,8 +583,8 @@ func TestAVictimThatEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// The last victim ends during an attempt, which did not see its room, or the cache hears of it last: the gang tries once more before its
-// evictions count as in vain.
+// The last victim ends during an attempt, which did not see its room, or the cache hears of it last: the gang tries
+// once more before its evictions count as in vain.
 func TestTheLastVictimEndsDuringAnAttempt(t *testing.T) {
 	t.Parallel()
 	l := newLargePreemption(t, podsOfNode)
@@ -619,8 +622,8 @@ func TestTheLastVictimEndsDuringAnAttempt(t *testing.T) {
 	}
 }
 
-// Victims without a gang whose deletion an earlier process had begun, for a preemptor that is gone: only the deletion that was cut off is
-// completed.
+// Victims without a gang whose deletion an earlier process had begun, for a preemptor that is gone: only the deletion
+// that was cut off is completed.
 func TestVictimsWithoutAGangOfAnEarlierProcess(t *testing.T) {
 	t.Parallel()
 	now := benchStart
@@ -646,7 +649,8 @@ func TestVictimsWithoutAGangOfAnEarlierProcess(t *testing.T) {
 	}
 }
 
-// A victim that has succeeded before the deletions begin keeps its object, which tells that it did: its room is free already.
+// A victim that has succeeded before the deletions begin keeps its object, which tells that it did: its room is free
+// already.
 func TestAVictimThatSucceedsIsNotDeleted(t *testing.T) {
 	t.Parallel()
 	for _, byPod := range []bool{false, true} {

@@ -23,7 +23,8 @@ func (m *market) endsAfter(key Key, seconds int64) {
 	}
 }
 
-// preempt creates a gang of four pods that preempts, and returns when the deletion of victims has been requested, all that this ends.
+// preempt creates a gang of four pods that preempts, and returns when the deletion of victims has been requested, all
+// that this ends.
 func (m *market) preempt(key Key, ends time.Duration, slow Key) {
 	m.t.Helper()
 	m.createGang(key, 4, 4, 5)
@@ -45,7 +46,8 @@ func (m *market) preempt(key Key, ends time.Duration, slow Key) {
 	}
 }
 
-// A preemptor waits as long as the grace period of its victim says, however long this is, and ends no other pods meanwhile.
+// A preemptor waits as long as the grace period of its victim says, however long this is, and ends no other pods
+// meanwhile.
 func TestGracePeriodsOfAnyLength(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -82,7 +84,8 @@ func TestGracePeriodsOfAnyLength(t *testing.T) {
 	}
 }
 
-// Victims that neither their kubelets nor those who have finalizers on them end: which is said, they are given up, and other room is made.
+// Victims that neither their kubelets nor those who have finalizers on them end: which is said, they are given up, and
+// other room is made.
 func TestVictimsThatNeverEnd(t *testing.T) {
 	t.Parallel()
 	m := newQuietMarket(t, 4)
@@ -106,7 +109,8 @@ func TestVictimsThatNeverEnd(t *testing.T) {
 	}
 }
 
-// One of two victims needs an hour. The room of the other one is used by others until five minutes before the hour is over, and kept then.
+// One of two victims needs an hour. The room of the other one is used by others until five minutes before the hour is
+// over, and kept then.
 func TestRoomIsLentWhileAVictimNeedsLong(t *testing.T) {
 	t.Parallel()
 	m := newQuietMarket(t, 4)

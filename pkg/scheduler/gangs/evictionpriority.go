@@ -181,8 +181,8 @@ func (w *Work) mayStart(leaf string, pod, priority int32) bool {
 	return pod >= priority && (!stands || standing >= priority)
 }
 
-// leastPriority returns the priority that the pods of the next plan have at least: while others end for the gang, that for which they
-// do. With pods of a lower one it could be preempted by them in turn, without end.
+// leastPriority returns the priority that the pods of the next plan have at least: while others end for the gang, that
+// for which they do. With pods of a lower one it could be preempted by them in turn, without end.
 func (g *gangState) leastPriority() int32 {
 	if p := g.preemption; p != nil && p.Stage() >= evictions.Checked {
 		return p.Priority

@@ -186,8 +186,8 @@ func TestAGangIsProtectedByItsLowestPod(t *testing.T) {
 	}
 }
 
-// Pods above the minimum are protected by their own priority if it is lower than that of the gang: one pod of a high class does not
-// protect a hundred of a low one.
+// Pods above the minimum are protected by their own priority if it is lower than that of the gang: one pod of a high
+// class does not protect a hundred of a low one.
 func TestSurplusIsProtectedByItsOwnPriority(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -237,8 +237,9 @@ func TestSurplusIsProtectedByItsOwnPriority(t *testing.T) {
 	}
 }
 
-// A gang starts with the pods for which it has preempted others, also if a sub-group of a lower priority comes before them: these
-// others would preempt it in turn, without end. If one of the pods is gone when the others have ended, it starts with those that it has.
+// A gang starts with the pods for which it has preempted others, also if a sub-group of a lower priority comes before
+// them: these others would preempt it in turn, without end. If one of the pods is gone when the others have ended, it
+// starts with those that it has.
 func TestAGangStartsWithThePodsForWhichOthersEnded(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -19,14 +19,14 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// capacityReasons are the refusals that an additional or larger node could resolve, unless Refusal.NoNodeHelps is set, and which
-// are therefore reported to cluster autoscalers (docs/decisions, G13). ReasonTopologyUnavailable is not one of them: enough is free
-// in total, and nothing tells an autoscaler in which domain a new node would have to be.
+// capacityReasons are the refusals that an additional or larger node could resolve, unless Refusal.NoNodeHelps is set,
+// and which are therefore reported to cluster autoscalers (docs/decisions, G13). ReasonTopologyUnavailable is not one
+// of them: enough is free in total, and nothing tells an autoscaler in which domain a new node would have to be.
 var capacityReasons = sets.New(v2alpha2.ReasonNoNodeMatches, v2alpha2.ReasonTooLarge, v2alpha2.ReasonNodesUnavailable,
 	v2alpha2.ReasonInsufficientGPUs, v2alpha2.ReasonInsufficientResources, v2alpha2.ReasonFragmented)
 
-// row contains the data of a member that Facts and BeginAttempt need: of members that wait, or that are bound and do not
-// count. Rows are stored in one slice, so that copying them is fast.
+// row contains the data of a member that Facts and BeginAttempt need: of members that wait, or that are bound and do
+// not count. Rows are stored in one slice, so that copying them is fast.
 type row struct {
 	member    *member // must not be read without the lock
 	pod       *corev1.Pod
@@ -264,12 +264,12 @@ func (g *gangState) addOtherSchedulers(f *podgroup.Facts, now time.Time) {
 	}
 }
 
-// unattendedAfter is how long all pods of a gang must have waited for another scheduler, without a sign of it, before the
-// PodGroup says that no scheduler of that name seems to run.
+// unattendedAfter is how long all pods of a gang must have waited for another scheduler, without a sign of it, before
+// the PodGroup says that no scheduler of that name seems to run.
 const unattendedAfter = time.Minute
 
-// unattendedAt returns from when on the pods of the gang are unattended: no scheduler has bound, or reported anything about,
-// any of them for unattendedAfter. Zero: one has, or a pod has scheduling gates.
+// unattendedAt returns from when on the pods of the gang are unattended: no scheduler has bound, or reported anything
+// about, any of them for unattendedAfter. Zero: one has, or a pod has scheduling gates.
 func (g *gangState) unattendedAt() time.Time {
 	var last time.Time
 	for _, m := range g.members {
@@ -285,9 +285,9 @@ func (g *gangState) unattendedAt() time.Time {
 }
 
 // lackingPods returns, per leaf, the number of waiting pods for which the refused attempt found no capacity: of the
-// missing minimum the fewest pods that satisfy it; of sub-groups above it that have lost pods, the pods that they lack; or
-// of the surplus the sub-groups that would be planned as units. It is empty if nothing was refused, or if the refusal is
-// not about capacity. Single pods above minMember are not counted: they do not justify a new node.
+// missing minimum the fewest pods that satisfy it; of sub-groups above it that have lost pods, the pods that they lack;
+// or of the surplus the sub-groups that would be planned as units. It is empty if nothing was refused, or if the
+// refusal is not about capacity. Single pods above minMember are not counted: they do not justify a new node.
 func (g *gangState) lackingPods(f podgroup.Facts) gang.Counts {
 	if g.tree == nil || f.Refused.NoNodeHelps || !capacityReasons.Has(f.Refused.Reason) {
 		return nil

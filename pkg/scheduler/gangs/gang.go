@@ -144,8 +144,8 @@ const (
 	// Refill: an admitted gang lost pods of its minimum, or of another admitted sub-group, or a further sub-group
 	// became required.
 	Refill
-	// LostUnit: one whole sub-group above minSubGroup that was admitted before and lost all of its pods (docs/decisions,
-	// G20).
+	// LostUnit: one whole sub-group above minSubGroup that was admitted before and lost all of its pods
+	// (docs/decisions, G20).
 	LostUnit
 	// SurplusUnit: one whole sub-group above minSubGroup.
 	SurplusUnit

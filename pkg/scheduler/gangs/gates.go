@@ -41,7 +41,8 @@ func (r *Registry) SetGates(gates map[types.UID]string, now time.Time) Effects {
 	return r.endCall(e)
 }
 
-// MayEnterQueue implements PreEnqueue: it reports whether the pod may enter the queue and, if not, the reason for the log.
+// MayEnterQueue implements PreEnqueue: it reports whether the pod may enter the queue and, if not, the reason for the
+// log.
 func (r *Registry) MayEnterQueue(pod *corev1.Pod) (bool, string) {
 	name := membership.Group(pod)
 	if name == "" {

@@ -64,7 +64,8 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	if m != nil && m.state == count.Succeeded && pod.Status.Phase != corev1.PodSucceeded {
 		return Effects{} // the other informer lags behind
 	}
-	// 1. The annotation changed before the pod was bound: the pod belongs to another gang from now on. A change after the
+	// 1. The annotation changed before the pod was bound: the pod belongs to another gang from now on. A change after
+	//    the
 	// binding is ignored (docs/decisions, G12).
 	e := gaveUp
 	if m != nil && m.gang.key != key && m.state == count.Pending {
@@ -94,7 +95,8 @@ func (r *Registry) setPod(pod *corev1.Pod, class string, now time.Time) Effects 
 	} else if v.IsDeparting() { // it was no member when its deletion was requested
 		r.recordDeparting(m, v.By())
 	}
-	// 4. Reservations belong to its leaf. The room of a deleted pod is reserved before its plan is aborted, and before the numbers tell
+	// 4. Reservations belong to its leaf. The room of a deleted pod is reserved before its plan is aborted, and before
+	//    the numbers tell
 	// that the pod is gone.
 	m.setLeaf()
 	if forbade && !m.forbidsPreemption() {
@@ -283,9 +285,9 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	return r.endCall(e)
 }
 
-// RecordTopologyChanged processes the creation or deletion of a Topology: gangs that name it may be placed differently. "": it is
-// not known which, or whether they can be read has changed. Refused gangs are tried again by Tick, as far as their share of the
-// loop allows.
+// RecordTopologyChanged processes the creation or deletion of a Topology: gangs that name it may be placed differently.
+// "": it is not known which, or whether they can be read has changed. Refused gangs are tried again by Tick, as far as
+// their share of the loop allows.
 func (r *Registry) RecordTopologyChanged(name string, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -335,8 +337,9 @@ func (r *Registry) recountBound(m *member) {
 	}
 }
 
-// recordVictimsChanged records that other pods of a gang may be preempted, or by gangs of another priority. protected is what
-// protectedUpTo returned before: gangs of a higher priority were refused as if all of its pods had ended, and are not helped.
+// recordVictimsChanged records that other pods of a gang may be preempted, or by gangs of another priority. protected
+// is what protectedUpTo returned before: gangs of a higher priority were refused as if all of its pods had ended, and
+// are not helped.
 func (r *Registry) recordVictimsChanged(g *gangState, protected int32) {
 	if g.numbers.Flagged(count.IsStanding) > 0 {
 		r.recordMayHelp(protected)
@@ -344,8 +347,8 @@ func (r *Registry) recordVictimsChanged(g *gangState, protected int32) {
 	}
 }
 
-// protectedUpTo returns the highest priority of a gang that may not be able to preempt all bound pods of this one. Without a PodGroup
-// each pod has its own priority.
+// protectedUpTo returns the highest priority of a gang that may not be able to preempt all bound pods of this one.
+// Without a PodGroup each pod has its own priority.
 func (g *gangState) protectedUpTo() int32 {
 	if g.group != nil && (g.tree == nil || g.isProtected()) {
 		return everyPriority
@@ -431,8 +434,8 @@ func (r *Registry) pruneGang(g *gangState) {
 	}
 }
 
-// endPlanOf ends a member's part in its plan, because the member needs no binding any longer. A plan whose barrier has not
-// opened is aborted: another scheduler bound the member, or an earlier binding that seemed to fail was accepted.
+// endPlanOf ends a member's part in its plan, because the member needs no binding any longer. A plan whose barrier has
+// not opened is aborted: another scheduler bound the member, or an earlier binding that seemed to fail was accepted.
 func (r *Registry) endPlanOf(m *member) {
 	if p := r.planOf(m.pod.UID); p != nil {
 		r.abortPlan(p, AbortChanged, "pod "+m.pod.Name+" is already bound")
@@ -441,7 +444,8 @@ func (r *Registry) endPlanOf(m *member) {
 	}
 }
 
-// setLeaf determines the leaf of a member, or the reason why it has none. A pod that runs keeps its place whatever it names.
+// setLeaf determines the leaf of a member, or the reason why it has none. A pod that runs keeps its place whatever it
+// names.
 func (m *member) setLeaf() {
 	m.leaf, m.misplaced = "", ""
 	if m.isFormer() {
@@ -480,8 +484,8 @@ func keyOf(pod *corev1.Pod) Key {
 	return Key{Namespace: pod.Namespace, Name: membership.Group(pod)}
 }
 
-// usabilityChanged reports whether a property that determines if a waiting pod is usable has changed: scheduling
-// gates removed, deletion started, another leaf, marks that can be obeyed now; or the labels, which selectors may match.
+// usabilityChanged reports whether a property that determines if a waiting pod is usable has changed: scheduling gates
+// removed, deletion started, another leaf, marks that can be obeyed now; or the labels, which selectors may match.
 func usabilityChanged(old, pod *corev1.Pod) bool {
 	return old == nil || len(old.Spec.SchedulingGates) != len(pod.Spec.SchedulingGates) ||
 		(old.DeletionTimestamp == nil) != (pod.DeletionTimestamp == nil) ||

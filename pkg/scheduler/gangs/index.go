@@ -172,8 +172,8 @@ func (r *Registry) setTimer(g *gangState, due time.Time) {
 	}
 }
 
-// countWaiting updates the numbers of gangs that wait with a surplus sub-group, and with a refused minimum. When the last
-// of them at a priority is gone, the surplus that waited for it may proceed.
+// countWaiting updates the numbers of gangs that wait with a surplus sub-group, and with a refused minimum. When the
+// last of them at a priority is gone, the surplus that waited for it may proceed.
 func (r *Registry) countWaiting(g *gangState, unit, minimum bool) {
 	x, priority := &r.index, g.priority()
 	proceed := func(may func(priority int32) bool) {
@@ -237,8 +237,8 @@ func (r *Registry) timerOf(g *gangState) time.Time {
 	return due
 }
 
-// dueAfterChange returns when a refused gang that has changed itself is tried again: after a pause, and when such attempts have had
-// no more than their share of the loop, since one label or Topology may change many gangs.
+// dueAfterChange returns when a refused gang that has changed itself is tried again: after a pause, and when such
+// attempts have had no more than their share of the loop, since one label or Topology may change many gangs.
 func (r *Registry) dueAfterChange(g *gangState) time.Time {
 	return later(later(g.refusedAt, g.woken).Add(retryInterval), r.waiting.afterChange.spent.Add(-maxSpent))
 }

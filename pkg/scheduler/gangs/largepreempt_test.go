@@ -288,7 +288,8 @@ func TestRoomOfALargePreemptor(t *testing.T) {
 	}
 }
 
-// BenchmarkLargePreemption measures the steps of a preemption that ends as many pods as the preemptor has, but for the search.
+// BenchmarkLargePreemption measures the steps of a preemption that ends as many pods as the preemptor has, but for the
+// search.
 func BenchmarkLargePreemption(b *testing.B) {
 	for _, n := range []int{2500, 20_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestMarkedPodsWaitForTheirPodGroup: pods that are a gang by their owner are held from the first moment, although no PodGroup
-// exists, and start when it does.
+// TestMarkedPodsWaitForTheirPodGroup: pods that are a gang by their owner are held from the first moment, although no
+// PodGroup exists, and start when it does.
 func TestMarkedPodsWaitForTheirPodGroup(t *testing.T) {
 	s := begin(t)
 	var pods []*wrappers.PodWrapper
@@ -37,8 +37,8 @@ func TestMarkedPodsWaitForTheirPodGroup(t *testing.T) {
 	}
 }
 
-// TestContradictingMarksHoldAPod: a pod that names two PodGroups counts in none of them, before and after these exist. Without one
-// of the names, which may be an annotation, it counts at once. A pod that runs keeps its place.
+// TestContradictingMarksHoldAPod: a pod that names two PodGroups counts in none of them, before and after these exist.
+// Without one of the names, which may be an annotation, it counts at once. A pod that runs keeps its place.
 func TestContradictingMarksHoldAPod(t *testing.T) {
 	s := begin(t)
 	pod := func(name string) *wrappers.PodWrapper {
@@ -85,7 +85,8 @@ func TestContradictingMarksHoldAPod(t *testing.T) {
 	}
 }
 
-// TestAShareOfAGPUHoldsAPod: a pod of a gang that asks for a share of a GPU, which it would not get, counts when it asks no more.
+// TestAShareOfAGPUHoldsAPod: a pod of a gang that asks for a share of a GPU, which it would not get, counts when it
+// asks no more.
 func TestAShareOfAGPUHoldsAPod(t *testing.T) {
 	s := begin(t)
 	pod := func(name string) *wrappers.PodWrapper {

@@ -19,8 +19,8 @@ import (
 // maxOwners is the maximum number of owners returned: a gang of bare ReplicaSets may have one for each pod.
 const maxOwners = 10
 
-// SucceededControllers returns the controllers of the succeeded pods of a gang ("" for none), and when the newest of these
-// pods was created. It visits all members.
+// SucceededControllers returns the controllers of the succeeded pods of a gang ("" for none), and when the newest of
+// these pods was created. It visits all members.
 func (r *Registry) SucceededControllers(key Key) (controllers sets.Set[types.UID], newest time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,9 +39,9 @@ func (r *Registry) SucceededControllers(key Key) (controllers sets.Set[types.UID
 	return controllers, newest
 }
 
-// Owners returns the controllers of the existing pods of a gang, sorted by kind and name, at most 10; their objects were
-// not read. It visits all members and is not part of Facts, because only a gang that has lacked pods for a while needs
-// it. An unknown gang has none.
+// Owners returns the controllers of the existing pods of a gang, sorted by kind and name, at most 10; their objects
+// were not read. It visits all members and is not part of Facts, because only a gang that has lacked pods for a while
+// needs it. An unknown gang has none.
 func (r *Registry) Owners(key Key) []podgroup.Owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()

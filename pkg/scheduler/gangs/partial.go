@@ -21,10 +21,10 @@ import (
 // completed first (the next plan places its missing pods). If it cannot be completed within the repair time, the pods
 // that this scheduler bound for it are released: deleted, so that their controllers replace them.
 //
-// The condition Admitted records that a gang had its minimum. Between the last binding and the write of that
-// condition, only the marks of the bound pods can show it. The gang is partial only if they prove that it never had its
-// minimum (marks.ProvesPartial). If the objects cannot prove it, the pods are kept, because deleting those of a running
-// gang is the worse mistake. If their plan was completed, the gang is admitted, although its tree may have changed since.
+// The condition Admitted records that a gang had its minimum. Between the last binding and the write of that condition,
+// only the marks of the bound pods can show it. The gang is partial only if they prove that it never had its minimum
+// (marks.ProvesPartial). If the objects cannot prove it, the pods are kept, because deleting those of a running gang is
+// the worse mistake. If their plan was completed, the gang is admitted, although its tree may have changed since.
 //
 // A gang that is half released could not be proven partial, because a named member may be gone by then. The decision
 // is therefore recorded before the first deletion, as a condition of every pod that is released
@@ -104,14 +104,14 @@ func (g *gangState) markedPods() iter.Seq[marks.MarkedPod] {
 // wasNeverBound reports whether the member has never been bound.
 func (m *member) wasNeverBound() bool { return m.state == count.Pending || m.state == count.Assumed }
 
-// isOfEarlierRun reports whether the member succeeded in a finished run, given the controllers of the current one, or belongs to a former one
-// (docs/decisions, G9).
+// isOfEarlierRun reports whether the member succeeded in a finished run, given the controllers of the current one, or
+// belongs to a former one (docs/decisions, G9).
 func (m *member) isOfEarlierRun(controllers sets.Set[types.UID]) bool {
 	return m.isFormer() || m.state == count.Succeeded && len(controllers) > 0 && !controllers.Has(count.Controller(m.pod))
 }
 
-// NeedsRelease reports whether PodsToRelease has work to do: the repair time of some gang is running, or is over and pods
-// must be released, or pods are being released. In that case it returns one such gang.
+// NeedsRelease reports whether PodsToRelease has work to do: the repair time of some gang is running, or is over and
+// pods must be released, or pods are being released. In that case it returns one such gang.
 func (r *Registry) NeedsRelease() (Key, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -519,8 +519,8 @@ func TestAGangThatWasCompletedBeforeAnEditIsKept(t *testing.T) {
 	}
 }
 
-// A Job keeps the failed pods of its first run, and a crash interrupts the bindings of the second one. What the first run
-// bound has ended: it neither admits the second one nor keeps its pods. Source: docs/decisions, G11.
+// A Job keeps the failed pods of its first run, and a crash interrupts the bindings of the second one. What the first
+// run bound has ended: it neither admits the second one nor keeps its pods. Source: docs/decisions, G11.
 func TestAFailedRunDoesNotAdmitTheNextOne(t *testing.T) {
 	t.Parallel()
 	first, second := planFor("group", "x", "y", "z"), planFor("group", "a", "b", "c").then(2)
@@ -564,8 +564,8 @@ func TestAFailedRunDoesNotAdmitTheNextOne(t *testing.T) {
 	}
 }
 
-// The release ends the completeness of the gang while its leader's cycle is running, and a replacement arrives before the
-// deletion is observed.
+// The release ends the completeness of the gang while its leader's cycle is running, and a replacement arrives before
+// the deletion is observed.
 func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
 	t.Parallel()
 	first := planFor("group", "a", "b")

@@ -11,11 +11,12 @@ import (
 )
 
 // While the members of a plan are handed out, which takes seconds for thousands, a gang of a higher priority may pass
-// (docs/decisions, G16): it is planned, and its members are handed out before the rest of that plan. The members of the plan
-// that was passed that have not had their cycle keep their room meanwhile (PromisedPods). Then it is continued.
+// (docs/decisions, G16): it is planned, and its members are handed out before the rest of that plan. The members of the
+// plan that was passed that have not had their cycle keep their room meanwhile (PromisedPods). Then it is continued.
 
-// MayPass reports whether the pod leads a gang that may pass the plan that is being committed. If the gang was refused before, it
-// passes only within the share of attempts that may fail again: one that fails beside the plan is repeated when the plan has ended.
+// MayPass reports whether the pod leads a gang that may pass the plan that is being committed. If the gang was refused
+// before, it passes only within the share of attempts that may fail again: one that fails beside the plan is repeated
+// when the plan has ended.
 func (r *Registry) MayPass(uid types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,12 +30,13 @@ func (r *Registry) mayPass(leader *member) bool {
 		!g.task.followsMinimums() && !dependsBeyondNode(leader.pod) && (g.wait == nil || r.waiting.withoutEvent.isOpen(maxSpent, r.now))
 }
 
-// Passes reports whether the attempt is made while another plan is being committed. If it finds no plan, it must be dropped
-// instead of refused: the gang may fit when the other plan has ended, and what it lacks is known only then.
+// Passes reports whether the attempt is made while another plan is being committed. If it finds no plan, it must be
+// dropped instead of refused: the gang may fit when the other plan has ended, and what it lacks is known only then.
 func (w *Work) Passes() bool { return w.passes != nil }
 
-// IsPassable reports whether on its nodes the plan will occupy all that other pods could take from it, so that they can see it
-// there. TakesMoreThanRoom must have been set. Only such a gang passes a plan, and only the plan of such a gang is passed.
+// IsPassable reports whether on its nodes the plan will occupy all that other pods could take from it, so that they can
+// see it there. TakesMoreThanRoom must have been set. Only such a gang passes a plan, and only the plan of such a gang
+// is passed.
 func (w *Work) IsPassable() bool {
 	return !w.TakesMoreThanRoom && !slices.ContainsFunc(w.Classes, dependsBeyondNode)
 }
@@ -68,8 +70,8 @@ func (r *Registry) waitsForPlan(g *gangState) bool {
 	return false
 }
 
-// endCommitting records that no further member of the plan is handed out. If it was being committed, the plan that it passes
-// is continued.
+// endCommitting records that no further member of the plan is handed out. If it was being committed, the plan that it
+// passes is continued.
 func (r *Registry) endCommitting(p *Plan) {
 	if r.committing == p {
 		if r.committing = p.passes; r.committing != nil {

@@ -21,7 +21,8 @@ func urgent(name string) *wrappers.PodWrapper {
 	return wrappers.MakePod(name, testNamespace).UID(name).Gang("u").GPUs(1).Priority(1)
 }
 
-// passing begins a story in which a is assumed by the plan of a, b and c of gang g, and the leader u of gang u, of u and v, is queued.
+// passing begins a story in which a is assumed by the plan of a, b and c of gang g, and the leader u of gang u, of u
+// and v, is queued.
 func passing(t *testing.T, edit func(*wrappers.PodWrapper) *wrappers.PodWrapper) *story {
 	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a").commits("a", "b", "c").assumes("a")
 	s.group(wrappers.MakePodGroup("u", testNamespace).UID("u").Generation(1).MinMember(2)).pods(edit(urgent("u")), edit(urgent("v")))
@@ -70,7 +71,8 @@ func (s *story) requeues(name types.UID) *story {
 	return s
 }
 
-// promised returns the members whose room is promised on node n, and whether the plan being committed passes another one.
+// promised returns the members whose room is promised on node n, and whether the plan being committed passes another
+// one.
 func (s *story) promised() (names []string, passes bool) {
 	pods, _ := s.r.PromisedPods("n")
 	for _, pod := range pods {

@@ -10,7 +10,8 @@ const (
 	Idle Phase = iota
 	// Complete: there is something to plan, and no leader is elected yet, because the last plan failed a moment ago.
 	Complete
-	// Gated: only surplus is left to plan, and while room grows minimums or surplus sub-groups go first, until gatedUntil.
+	// Gated: only surplus is left to plan, and while room grows minimums or surplus sub-groups go first, until
+	// gatedUntil.
 	Gated
 	// Elected: a leader is elected and activated, and the queue has not admitted it yet. The activation is repeated.
 	Elected

@@ -15,7 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
 )
 
-// transitions is a set of changes of phases of gangs, or of stages of evictions, "Elected -> Queued". Safe for concurrent use.
+// transitions is a set of changes of phases of gangs, or of stages of evictions, "Elected -> Queued". Safe for
+// concurrent use.
 type transitions struct {
 	table string // the file that documents them
 	mu    sync.Mutex

@@ -28,8 +28,8 @@ func newPlacedPods(g *gangState) *placedPods {
 	return &placedPods{of: map[*member]podPlace{}, number: map[podPlace]int{}}
 }
 
-// update records where a member runs after it has changed. It reports whether the member no longer runs where it did: then the
-// gang may not be bound to a domain any more.
+// update records where a member runs after it has changed. It reports whether the member no longer runs where it did:
+// then the gang may not be bound to a domain any more.
 func (p *placedPods) update(m *member) (left bool) {
 	if p == nil {
 		return false
@@ -52,8 +52,9 @@ func (p *placedPods) update(m *member) (left bool) {
 	return known
 }
 
-// RecordRelabeled records that labels of nodes have changed: refused gangs of which pods run there may belong to another domain
-// by now, and are tried again, with a pause. What the attempt sees of the nodes must have changed before.
+// RecordRelabeled records that labels of nodes have changed: refused gangs of which pods run there may belong to
+// another domain by now, and are tried again, with a pause. What the attempt sees of the nodes must have changed
+// before.
 func (r *Registry) RecordRelabeled(nodes sets.Set[string], now time.Time) {
 	if len(nodes) == 0 {
 		return

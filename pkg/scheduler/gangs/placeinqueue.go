@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// lineInterval and linePerGang bound how often the line is determined. A place that changes is written to the status of
-	// a PodGroup, and whenever the first gang starts, the places of all others change.
+	// lineInterval and linePerGang bound how often the line is determined. A place that changes is written to the
+	// status of a PodGroup, and whenever the first gang starts, the places of all others change.
 	lineInterval = 2 * time.Second
 	linePerGang  = 50 * time.Millisecond
 )
 
-// line is the order in which gangs wait for their minimum, or for what they have lost of it, as of a moment. It is information for users only: the queue
-// has its own order. Guarded by Registry.mu.
+// line is the order in which gangs wait for their minimum, or for what they have lost of it, as of a moment. It is
+// information for users only: the queue has its own order. Guarded by Registry.mu.
 type line struct {
 	at     time.Time
 	places map[*gangState]linePlace
 }
 
-// linePlace is the place of a gang in the line: how many gangs of its priority are ahead of it, and the name of the first
-// of them that is in its namespace. "": none is.
+// linePlace is the place of a gang in the line: how many gangs of its priority are ahead of it, and the name of the
+// first of them that is in its namespace. "": none is.
 type linePlace struct {
 	ahead int
 	first string
 }
 
-// waitsInLine reports whether the gang waits to be tried, or to be tried again. A gang that waits for surplus does not: it follows
-// all others of its priority.
+// waitsInLine reports whether the gang waits to be tried, or to be tried again. A gang that waits for surplus does not:
+// it follows all others of its priority.
 func (g *gangState) waitsInLine() bool {
 	return g.plan == nil && g.leader != "" && !g.completeAt.IsZero() && g.leaderRank().Tier <= TierNormal
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestPlacesInTheLine compares the places of gangs of random priorities and namespaces, some of which start or have lost a pod,
-// with counts by the definition.
+// TestPlacesInTheLine compares the places of gangs of random priorities and namespaces, some of which start or have
+// lost a pod, with counts by the definition.
 func TestPlacesInTheLine(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

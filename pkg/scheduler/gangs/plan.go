@@ -22,8 +22,8 @@ import (
 // Plan is a plan in force: which pods are bound to which nodes. Until the barrier opens, either all of them are bound
 // or none. All fields except the immutable first ones are guarded by Registry.mu.
 type Plan struct {
-	// Priority and ID order plans: that with the higher priority is bound first, then the older one. Priority is that of
-	// the gang when the plan was committed; math.MaxInt32 for a gang that is repaired (TierRepair).
+	// Priority and ID order plans: that with the higher priority is bound first, then the older one. Priority is that
+	// of the gang when the plan was committed; math.MaxInt32 for a gang that is repaired (TierRepair).
 	Priority int32
 	ID       uint64
 	// Gang is the PodGroup.
@@ -94,8 +94,8 @@ func (p *Plan) member(uid types.UID) *plannedMember {
 	return &p.members[i]
 }
 
-// CommitPlan puts a plan in force. If the state on which the plan is based has changed since BeginAttempt, it returns nil and
-// the reason.
+// CommitPlan puts a plan in force. If the state on which the plan is based has changed since BeginAttempt, it returns
+// nil and the reason.
 func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now time.Time) (*Plan, string) {
 	p := &Plan{
 		Gang: w.Gang, Task: w.Task, progress: now, opened: make(chan struct{}), failed: make(chan struct{}),
@@ -179,9 +179,9 @@ func (r *Registry) NextMember() *corev1.Pod {
 	return nil
 }
 
-// CommittingPlan returns the ID and the priority of the plan whose members are being handed out; 0: none. passable: on its
-// nodes the plan occupies all that other pods could take from it, so that they can see it there. passes: it passes another
-// plan (pass.go), whose members keep their room.
+// CommittingPlan returns the ID and the priority of the plan whose members are being handed out; 0: none. passable: on
+// its nodes the plan occupies all that other pods could take from it, so that they can see it there. passes: it passes
+// another plan (pass.go), whose members keep their room.
 func (r *Registry) CommittingPlan() (id uint64, priority int32, passable, passes bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -214,8 +214,8 @@ func (p *Plan) onNode(node string) []int {
 	return p.byNode[node]
 }
 
-// PromisedPods returns the members of the plan that is being committed, and of those that it passes, that are planned on the
-// node and have not been assumed yet, and by member its podgroup.ClassKey: other pods must leave their room.
+// PromisedPods returns the members of the plan that is being committed, and of those that it passes, that are planned
+// on the node and have not been assumed yet, and by member its podgroup.ClassKey: other pods must leave their room.
 func (r *Registry) PromisedPods(node string) (pods []*corev1.Pod, classes []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,8 +247,8 @@ func (r *Registry) PlanOf(uid types.UID) *Plan {
 	return r.planOf(uid)
 }
 
-// planOf returns the plan that the pod is part of, from CommitPlan until all members of the plan are bound or released. nil:
-// none.
+// planOf returns the plan that the pod is part of, from CommitPlan until all members of the plan are bound or released.
+// nil: none.
 func (r *Registry) planOf(uid types.UID) *Plan {
 	if m := r.members[uid]; m != nil && m.gang.plan != nil && m.gang.plan.Has(uid) {
 		return m.gang.plan
@@ -256,7 +256,8 @@ func (r *Registry) planOf(uid types.UID) *Plan {
 	return r.left[uid]
 }
 
-// AssumeMember records that the scheduler has reserved the node for the pod. The error states why the pod must not proceed.
+// AssumeMember records that the scheduler has reserved the node for the pod. The error states why the pod must not
+// proceed.
 func (r *Registry) AssumeMember(uid types.UID, node string, now time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

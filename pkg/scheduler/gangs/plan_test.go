@@ -441,7 +441,8 @@ func TestArriveReturnsWhenThePlanIsDecided(t *testing.T) {
 		if err := <-arrive(s, context.Background(), time.Minute, "b"); err == nil {
 			t.Error("b passes a barrier that a left")
 		}
-		// a has left the barrier. If each of thousands that have were looked for whenever one is released, this would take minutes.
+		// a has left the barrier. If each of thousands that have were looked for whenever one is released, this would
+		// take minutes.
 		if s.releases("a"); !slices.Equal(s.effects.Cancel, []types.UID{"b"}) {
 			t.Errorf("cancelled: %v, want b, which may still be prepared", s.effects.Cancel)
 		}
@@ -521,7 +522,8 @@ func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
 	}
 }
 
-// Facts have the cause of the last plan that failed, whether it was aborted or a binding was refused, and since when plans fail.
+// Facts have the cause of the last plan that failed, whether it was aborted or a binding was refused, and since when
+// plans fail.
 func TestFactsHaveTheCauseOfTheLastFailure(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")

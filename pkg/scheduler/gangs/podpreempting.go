@@ -14,8 +14,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// A pod without a gang preempts as a gang of one (docs/decisions, G15). It has no PodGroup: nothing of its evictions is recorded, and
-// its room is kept by its nomination. It is in the stock queue, where the ends of pods wake it; what else it waits for is here.
+// A pod without a gang preempts as a gang of one (docs/decisions, G15). It has no PodGroup: nothing of its evictions is
+// recorded, and its room is kept by its nomination. It is in the stock queue, where the ends of pods wake it; what else
+// it waits for is here.
 
 // podPreemptor is a pod without a gang that waits for what a search for victims has led to.
 type podPreemptor struct {
@@ -34,8 +35,8 @@ const (
 	tookTooLong     = "the search for victims took too long"
 )
 
-// BeginPodPreemption returns what a pod without a gang, which no node takes, needs to preempt others. nil: it may not now, and why;
-// waits: it keeps its nominated node.
+// BeginPodPreemption returns what a pod without a gang, which no node takes, needs to preempt others. nil: it may not
+// now, and why; waits: it keeps its nominated node.
 func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, why string, waits bool, e Effects) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,8 +75,8 @@ func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, 
 	return w, "", false, e
 }
 
-// seesItsRoom reports whether the cycles of a pod see that its victims have ended, and so have those of others on its node whose
-// nominations the filters count.
+// seesItsRoom reports whether the cycles of a pod see that its victims have ended, and so have those of others on its
+// node whose nominations the filters count.
 func (r *Registry) seesItsRoom(x *podPreemptor) bool {
 	for _, y := range r.preemptors {
 		if y.eviction != nil && y.node == x.node && y.eviction.Priority >= x.eviction.Priority && (y.ended.IsZero() || r.now.Sub(y.ended) < observedLate) {
@@ -85,8 +86,8 @@ func (r *Registry) seesItsRoom(x *podPreemptor) bool {
 	return true
 }
 
-// RecordPodPreemption records a decision for a pod without a gang. ok is false if it does not hold any more, or the pod is gone since
-// BeginPodPreemption.
+// RecordPodPreemption records a decision for a pod without a gang. ok is false if it does not hold any more, or the pod
+// is gone since BeginPodPreemption.
 func (r *Registry) RecordPodPreemption(w *Work, d Preempting, now time.Time) (e Effects, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,7 +110,8 @@ func (r *Registry) RecordPodPreemption(w *Work, d Preempting, now time.Time) (e 
 	return r.endCall(e), true
 }
 
-// RetryPodPreemption lets a pod without a gang, for which a search has found no victims, be tried again after some time.
+// RetryPodPreemption lets a pod without a gang, for which a search has found no victims, be tried again after some
+// time.
 func (r *Registry) RetryPodPreemption(pod *corev1.Pod, after time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,8 +154,8 @@ func (r *Registry) endForPod(x *podPreemptor, outcome evictions.Outcome, after t
 	return r.endEviction(p, outcome)
 }
 
-// endInVain ends an eviction of a pod that does not fit after it. From the second one on, the pod preempts no others until it is
-// tried again.
+// endInVain ends an eviction of a pod that does not fit after it. From the second one on, the pod preempts no others
+// until it is tried again.
 func (r *Registry) endInVain(x *podPreemptor, after time.Duration) Effects {
 	e := r.endForPod(x, x.eviction.Failure(), after)
 	if x.wasted++; x.wasted > 1 {
@@ -194,15 +196,16 @@ func (r *Registry) retryPreemptors() Effects {
 	return e
 }
 
-// beneathPods are pods without a gang that could not preempt because no pod on a node was known to have a lower priority.
+// beneathPods are pods without a gang that could not preempt because no pod on a node was known to have a lower
+// priority.
 type beneathPods struct {
 	pods     map[types.UID]pendingPod
 	lowest   int32 // Registry.lowest when they were last reviewed
 	reviewed time.Time
 }
 
-// beneathMemory is how long such a pod is remembered. The stock queue tries all pods again within five minutes, and one whose deletion was
-// observed before it was refused is not tried any more.
+// beneathMemory is how long such a pod is remembered. The stock queue tries all pods again within five minutes, and one
+// whose deletion was observed before it was refused is not tried any more.
 const beneathMemory = 10 * time.Minute
 
 // retryBeneath activates those of them that may preempt by now.
@@ -256,8 +259,8 @@ func (r *Registry) forgetPreemptor(uid types.UID, outcome func(*evictions.Evicti
 	return r.endEviction(x.eviction, outcome(x.eviction))
 }
 
-// retryBeside lets pods be tried again, whose victims have ended, when another one with the same node waits for its own no more, and its
-// cycle had time to give up the nomination.
+// retryBeside lets pods be tried again, whose victims have ended, when another one with the same node waits for its own
+// no more, and its cycle had time to give up the nomination.
 func (r *Registry) retryBeside(node string) {
 	for _, x := range r.preemptors {
 		if x.eviction != nil && x.node == node && !x.ended.IsZero() && x.again.IsZero() {

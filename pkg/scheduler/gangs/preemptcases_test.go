@@ -41,7 +41,8 @@ func (m *market) endGang(key Key) {
 	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
 }
 
-// Pods above the minimum of a gang that runs end nobody; the same pods do when they are needed for the minimum (docs/decisions, G24).
+// Pods above the minimum of a gang that runs end nobody; the same pods do when they are needed for the minimum
+// (docs/decisions, G24).
 func TestSurplusDoesNotPreempt(t *testing.T) {
 	t.Parallel()
 	m := newQuietMarket(t, 4)
@@ -61,7 +62,8 @@ func TestSurplusDoesNotPreempt(t *testing.T) {
 	}
 }
 
-// Room of pods that terminate already spares others: nobody ends if it is enough, and otherwise only who is needed beside it.
+// Room of pods that terminate already spares others: nobody ends if it is enough, and otherwise only who is needed
+// beside it.
 func TestRoomOfTerminatingPodsSparesOthers(t *testing.T) {
 	t.Parallel()
 	for pods, want := range map[int]int{2: 0, 3: 2, 4: 2} {
@@ -79,8 +81,8 @@ func TestRoomOfTerminatingPodsSparesOthers(t *testing.T) {
 	}
 }
 
-// A decision is made for two gangs of two pods. Before its victims are marked, or when they are, the cluster changes: only who is needed
-// then ends.
+// A decision is made for two gangs of two pods. Before its victims are marked, or when they are, the cluster changes:
+// only who is needed then ends.
 func TestVictimsAreCheckedBeforeTheyEnd(t *testing.T) {
 	t.Parallel()
 	for _, stage := range []evictions.Stage{evictions.Decided, evictions.Marked} {
@@ -143,7 +145,8 @@ func testVictimsAreChecked(t *testing.T, stage evictions.Stage) {
 	}
 }
 
-// The PriorityClass by which a gang was preempted is deleted before its pods end: it has the priority of its pods, and they stay.
+// The PriorityClass by which a gang was preempted is deleted before its pods end: it has the priority of its pods, and
+// they stay.
 func TestAPriorityClassIsDeletedBeforeItsPodsEnd(t *testing.T) {
 	t.Parallel()
 	m, low, high, classes := newQuietMarket(t, 4), keyNamed("low"), keyNamed("high"), map[string]int32{"bottom": 0}
@@ -194,8 +197,8 @@ func TestRoomOfAPreemptorIsTaken(t *testing.T) {
 	}
 }
 
-// A gang that lost pods, and preempts others to replace them, ends itself for one of higher priority: its evictions were not in vain for
-// another reason, and it does not wait before it preempts again.
+// A gang that lost pods, and preempts others to replace them, ends itself for one of higher priority: its evictions
+// were not in vain for another reason, and it does not wait before it preempts again.
 func TestAPreemptorIsPreempted(t *testing.T) {
 	t.Parallel()
 	low, high, top := keyNamed("low"), keyNamed("high"), keyNamed("top")
@@ -225,8 +228,8 @@ func TestAPreemptorIsPreempted(t *testing.T) {
 	}
 }
 
-// The same, and the victims have ended, their room is taken, and the preemptor was refused, all before the requests to delete them are
-// answered: it decides anew as soon as they are.
+// The same, and the victims have ended, their room is taken, and the preemptor was refused, all before the requests to
+// delete them are answered: it decides anew as soon as they are.
 func TestRoomIsTakenBeforeTheEvictionsAreAnswered(t *testing.T) {
 	t.Parallel()
 	low, other, high, top := keyNamed("low"), keyNamed("other"), keyNamed("high"), keyNamed("top")
@@ -290,7 +293,8 @@ func TestAPreemptorThatMayLosePodsKeepsItsRoom(t *testing.T) {
 	}
 }
 
-// While victims are marked for a refill, it becomes unknown which pods the gang still has: nobody ends for it before this is known.
+// While victims are marked for a refill, it becomes unknown which pods the gang still has: nobody ends for it before
+// this is known.
 func TestNobodyEndsForAGangOfWhichPodsMayBeLost(t *testing.T) {
 	t.Parallel()
 	low, mid := keyNamed("low"), keyNamed("mid")
@@ -344,7 +348,8 @@ func TestNobodyEndsForAGangOfWhichPodsMayBeLost(t *testing.T) {
 	}
 }
 
-// refillingMarket returns a full market in which the gang mid has lost one of two pods, and can replace it if the gang low ends.
+// refillingMarket returns a full market in which the gang mid has lost one of two pods, and can replace it if the gang
+// low ends.
 func refillingMarket(t *testing.T) *market {
 	m := newQuietMarket(t, 4)
 	m.createGang(keyNamed("mid"), 2, 2, 5)
@@ -368,8 +373,8 @@ func (m *market) preemptFor(key Key, name string) *evictions.Eviction {
 	return decideForPod(m.r, name, 9, m.now, pods...)
 }
 
-// A gang that was preempted waits behind those that were complete before its pods were created again, and before those that came
-// later (docs/decisions, G24).
+// A gang that was preempted waits behind those that were complete before its pods were created again, and before those
+// that came later (docs/decisions, G24).
 func TestPlaceOfAVictimInTheQueue(t *testing.T) {
 	t.Parallel()
 	m := newQuietMarket(t, 4)

@@ -16,9 +16,10 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// Two gangs preempt at the same time a whole gang, pods above the minimum of another one, and pods without a gang. The process that leads dies
-// before its first write, before the second one, and so on, thus between any two stages of both: another one starts half a minute later, or
-// one that has watched leads at once. In the end both gangs run, each other one has its minimum or nothing, and no mark is left.
+// Two gangs preempt at the same time a whole gang, pods above the minimum of another one, and pods without a gang. The
+// process that leads dies before its first write, before the second one, and so on, thus between any two stages of
+// both: another one starts half a minute later, or one that has watched leads at once. In the end both gangs run, each
+// other one has its minimum or nothing, and no mark is left.
 func TestTheLeaderDiesBetweenAnyTwoStages(t *testing.T) {
 	t.Parallel()
 	for name, failsOver := range map[string]bool{"killed and started again": false, "another one takes over": true} {
@@ -127,7 +128,8 @@ func (d *dyingMarket) die() bool {
 	return true
 }
 
-// checkStarted: both preemptors run, and of the others the minimum does or nothing. What had begun to end ends by the same plan.
+// checkStarted: both preemptors run, and of the others the minimum does or nothing. What had begun to end ends by the
+// same plan.
 func (d *dyingMarket) checkStarted() {
 	d.t.Helper()
 	for pod, plan := range d.owed {

@@ -21,11 +21,12 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// The cluster of TestPreemptionsSettle, with pods without a gang, and for five minutes anything may happen at any moment of a preemption:
-// several gangs decide at once, the process ends after any write and another one leads, gangs that lose pods change their priority or become
-// protected, preemptors are deleted, nodes are lost, victims do not end for minutes, a mark is refused. Whatever happens: nobody is chosen
-// who is not needed, a gang loses all of its pods or keeps its minimum, the victims of one decision end together or not at all, no gang
-// ends others again without a cause, and in the end nothing is left of all this, and no gang waits that could start.
+// The cluster of TestPreemptionsSettle, with pods without a gang, and for five minutes anything may happen at any
+// moment of a preemption: several gangs decide at once, the process ends after any write and another one leads, gangs
+// that lose pods change their priority or become protected, preemptors are deleted, nodes are lost, victims do not end
+// for minutes, a mark is refused. Whatever happens: nobody is chosen who is not needed, a gang loses all of its pods or
+// keeps its minimum, the victims of one decision end together or not at all, no gang ends others again without a cause,
+// and in the end nothing is left of all this, and no gang waits that could start.
 func TestPreemptionsWithFaults(t *testing.T) {
 	t.Parallel()
 	repeats := max(16, 6*rounds.Number())
@@ -41,8 +42,8 @@ func TestPreemptionsWithFaults(t *testing.T) {
 	}
 }
 
-// A seed is the same history each time, so that a failure can be repeated: equal facts lead to equal decisions, whatever the order of a
-// map is.
+// A seed is the same history each time, so that a failure can be repeated: equal facts lead to equal decisions,
+// whatever the order of a map is.
 func TestFaultsOfASeedRepeat(t *testing.T) {
 	t.Parallel()
 	for seed := range 4 {
@@ -143,7 +144,8 @@ func (f *faultyMarket) begin(e Effects) {
 	}
 }
 
-// checkAllowed: the evictions begin for a gang that exists, of a lower priority and not protected, and each gang loses all or keeps its minimum.
+// checkAllowed: the evictions begin for a gang that exists, of a lower priority and not protected, and each gang loses
+// all or keeps its minimum.
 func (f *faultyMarket) checkAllowed(p *evictions.Eviction) {
 	f.t.Helper()
 	name := p.Gang.Name
@@ -387,7 +389,8 @@ func (f *faultyMarket) loseNode(name string) {
 	}
 }
 
-// checkWhole: no mark is left, and what was begun was finished: of each gang that lost pods by a decision, all victims have ended.
+// checkWhole: no mark is left, and what was begun was finished: of each gang that lost pods by a decision, all victims
+// have ended.
 func (f *faultyMarket) checkWhole() {
 	f.t.Helper()
 	for _, uid := range sortedUIDs(f.pods) {

@@ -17,9 +17,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Package evictions has the stages of
-// its Eviction. The room that its plan needs is reserved from the first one on. While it is being prepared, and until the deletion of
-// each victim is observed, nothing is planned for the gangs that lose pods.
+// A gang whose minimum does not fit may preempt pods of lower priority (docs/decisions, G21 to G24). Package evictions
+// has the stages of its Eviction. The room that its plan needs is reserved from the first one on. While it is being
+// prepared, and until the deletion of each victim is observed, nothing is planned for the gangs that lose pods.
 
 // NextPreemptionStep states what an attempt that found no plan may do.
 type NextPreemptionStep int
@@ -34,8 +34,8 @@ const (
 )
 
 const (
-	// firstHopeless and longestHopeless bound the time for which it is assumed that preemption would not help a gang for which
-	// it did not help; it doubles each time. A search costs the scheduling loop more than a plan.
+	// firstHopeless and longestHopeless bound the time for which it is assumed that preemption would not help a gang
+	// for which it did not help; it doubles each time. A search costs the scheduling loop more than a plan.
 	firstHopeless, longestHopeless = 5 * time.Second, time.Minute
 	// arrivalPause is the time without another pod of a gang after which its pods are not expected to be arriving.
 	arrivalPause = time.Second
@@ -43,8 +43,8 @@ const (
 	longestWasted = 10 * time.Minute
 )
 
-// searchShare limits the searches for victims of gangs for which preemption did not help before, of all of them together, to
-// 1/20 = 5 % of the scheduling loop's time.
+// searchShare limits the searches for victims of gangs for which preemption did not help before, of all of them
+// together, to 1/20 = 5 % of the scheduling loop's time.
 const searchShare = 20
 
 // abstention is why the last attempt of a gang did not preempt, although pods may have a lower priority.
@@ -65,17 +65,17 @@ type hopeless struct {
 	priority int32 // the lowest one at which victims were searched for
 }
 
-// RecordPreemptionMayHelp records a change after which preemption may help gangs that it would not have helped before. Changes
-// that only take room or victims away need not be recorded, and neither those that the Registry observes itself. What the
-// attempt sees of the cluster must have changed before.
+// RecordPreemptionMayHelp records a change after which preemption may help gangs that it would not have helped before.
+// Changes that only take room or victims away need not be recorded, and neither those that the Registry observes
+// itself. What the attempt sees of the cluster must have changed before.
 func (r *Registry) RecordPreemptionMayHelp() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recordMayHelp(everyPriority)
 }
 
-// RecordPodsEnded records that pods on nodes have ended, or request less, which may help gangs that could not preempt them. It
-// does not help the others: they were refused as if these pods had ended.
+// RecordPodsEnded records that pods on nodes have ended, or request less, which may help gangs that could not preempt
+// them. It does not help the others: they were refused as if these pods had ended.
 func (r *Registry) RecordPodsEnded(pods []*corev1.Pod, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +87,8 @@ func (r *Registry) RecordPodsEnded(pods []*corev1.Pod, now time.Time) {
 	r.recordMayHelp(highest)
 }
 
-// protectedUpTo returns the highest priority of a gang whose search for victims may not have taken into account that the pod ends.
+// protectedUpTo returns the highest priority of a gang whose search for victims may not have taken into account that
+// the pod ends.
 func (r *Registry) protectedUpTo(pod *corev1.Pod) int32 {
 	m, priority := r.members[pod.UID], count.PodPriority(pod)
 	upTo, hasDeparted := r.departed[pod.UID]
@@ -105,8 +106,8 @@ func (r *Registry) protectedUpTo(pod *corev1.Pod) int32 {
 	return everyPriority
 }
 
-// recordDeparted records that a pod on a node is no member any more, and what protectedUpTo of its gang was: the PodGroup may be gone
-// when it is known that the room is free.
+// recordDeparted records that a pod on a node is no member any more, and what protectedUpTo of its gang was: the
+// PodGroup may be gone when it is known that the room is free.
 func (r *Registry) recordDeparted(pod *corev1.Pod, protected int32) {
 	if pod.Spec.NodeName == "" {
 		return
@@ -117,7 +118,8 @@ func (r *Registry) recordDeparted(pod *corev1.Pod, protected int32) {
 	r.departed[pod.UID] = protected
 }
 
-// maxDeparted bounds the pods that are remembered after they have departed. Without them searches are repeated that do not help.
+// maxDeparted bounds the pods that are remembered after they have departed. Without them searches are repeated that do
+// not help.
 const maxDeparted = 1024
 
 // everyPriority is not below the priority of any gang.
@@ -158,8 +160,8 @@ func (r *Registry) RecordPrioritiesChanged() {
 	}
 }
 
-// recordVictim records the priority of a pod that is on a node: its own, or that of its gang, which is not below that of its
-// class and of all its pods.
+// recordVictim records the priority of a pod that is on a node: its own, or that of its gang, which is not below that
+// of its class and of all its pods.
 func (r *Registry) recordVictim(pod *corev1.Pod, key Key) {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return
@@ -191,15 +193,15 @@ func (r *Registry) shiftRecent() {
 	}
 }
 
-// recordLowest records the lowest priority of all pods on nodes that an attempt sees. What was observed in the last moments counts
-// too, because the attempt may not have seen it.
+// recordLowest records the lowest priority of all pods on nodes that an attempt sees. What was observed in the last
+// moments counts too, because the attempt may not have seen it.
 func (r *Registry) recordLowest(p int32) {
 	r.shiftRecent()
 	r.lowest = min(p, r.recent[0], r.recent[1])
 }
 
-// isHopeless reports whether no pod has a lower priority than the gang, or nothing has changed since a search that may lead to
-// another result.
+// isHopeless reports whether no pod has a lower priority than the gang, or nothing has changed since a search that may
+// lead to another result.
 func (r *Registry) isHopeless(g *gangState) bool {
 	return g.priority() <= r.lowest || g.hopeless.seen >= r.lastHelped(g.hopeless.priority)
 }
@@ -216,8 +218,8 @@ func (r *Registry) isWaitingForSearch(g *gangState) bool {
 	return g.hopeless.waits && !r.isHopeless(g) && g.phase.isRefused() && r.gangs[g.key] == g
 }
 
-// retryFirstHopeless lets the first gang in the order of the queue be tried again whose pause is over. The next one follows when
-// the attempts have had no more than their share of the time.
+// retryFirstHopeless lets the first gang in the order of the queue be tried again whose pause is over. The next one
+// follows when the attempts have had no more than their share of the time.
 func (r *Registry) retryFirstHopeless() {
 	if r.now.Before(r.nextSearch) {
 		return
@@ -244,7 +246,8 @@ func (r *Registry) retryFirstHopeless() {
 	r.nextSearch = r.now.Add(searchShare * r.lastSearch)
 }
 
-// NextPreemptionStep returns what the gang's attempt may do, and, if nothing now, when it must be repeated; zero: it need not be.
+// NextPreemptionStep returns what the gang's attempt may do, and, if nothing now, when it must be repeated; zero: it
+// need not be.
 func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreemptionStep, later time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,8 +313,8 @@ func (g *gangState) delayedSince() time.Time { return later(g.completeAt, g.evic
 // neverPreempts reports whether the gang may not preempt.
 func (g *gangState) neverPreempts() bool { return g.preemptionForbiddenBy() != "" }
 
-// preemptionForbiddenBy returns what forbids that the gang preempts: the PriorityClass of the PodGroup, or a pod that waits or is
-// bound, of several the first by name. "": nothing does.
+// preemptionForbiddenBy returns what forbids that the gang preempts: the PriorityClass of the PodGroup, or a pod that
+// waits or is bound, of several the first by name. "": nothing does.
 func (g *gangState) preemptionForbiddenBy() string {
 	if class := g.group.Spec.PriorityClassName; g.opts.NeverPreempts != nil && g.opts.NeverPreempts(class) {
 		return "PriorityClass " + class
@@ -341,8 +344,9 @@ func (g *gangState) spread(pause time.Duration) time.Duration {
 	return pause/4 + pause*3/4*time.Duration(h.Sum32()%1000)/1000
 }
 
-// RecordHopeless records that preemption would not help the gang, why ("": no pod has a lower priority), and how long the
-// attempt took. final: this is so until something changes. It returns when the gang must be tried again; zero: after a change.
+// RecordHopeless records that preemption would not help the gang, why ("": no pod has a lower priority), and how long
+// the attempt took. final: this is so until something changes. It returns when the gang must be tried again; zero:
+// after a change.
 func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Duration, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -365,8 +369,8 @@ func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Dur
 	return time.Time{}
 }
 
-// RecordCut records that a search for victims was cut short after some time: the next one has more. It returns when the gang
-// must be tried again.
+// RecordCut records that a search for victims was cut short after some time: the next one has more. It returns when the
+// gang must be tried again.
 func (r *Registry) RecordCut(key Key, took time.Duration, now time.Time) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -439,8 +443,8 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 	return r.endCall(e)
 }
 
-// areTaken reports whether pods that are to end by a decision end by another one since the search for them began, or their gangs
-// are being bound. before is the decision that it confirms; nil: none.
+// areTaken reports whether pods that are to end by a decision end by another one since the search for them began, or
+// their gangs are being bound. before is the decision that it confirms; nil: none.
 func (r *Registry) areTaken(p, before *evictions.Eviction) bool {
 	return slices.ContainsFunc(p.Victims, func(v evictions.Victim) bool {
 		loser := r.gangs[v.Gang]
@@ -518,8 +522,8 @@ func (r *Registry) endEviction(p *evictions.Eviction, outcome evictions.Outcome)
 	return e
 }
 
-// reviewPreemption ends the preemption of a gang that has started, or that cannot start any more. state is what remains to be
-// planned.
+// reviewPreemption ends the preemption of a gang that has started, or that cannot start any more. state is what remains
+// to be planned.
 func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Effects {
 	p := g.preemption
 	isBound := g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root())
@@ -542,8 +546,8 @@ func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Ef
 	return Effects{}
 }
 
-// reviewRefused ends the preemption of a gang that does not fit, twice, although all victims have ended: it may decide anew. A decision
-// that could not be confirmed is given up.
+// reviewRefused ends the preemption of a gang that does not fit, twice, although all victims have ended: it may decide
+// anew. A decision that could not be confirmed is given up.
 func (r *Registry) reviewRefused(g *gangState) Effects {
 	p := g.preemption
 	if p == nil {

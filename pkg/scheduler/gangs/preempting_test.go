@@ -95,8 +95,8 @@ func TestNobodyEndsWhilePodsArrive(t *testing.T) {
 	}
 }
 
-// A preemptionDelay begins again when pods of the gang are evicted, also if other pods, which have waited for longer, suffice for the
-// minimum then, and if another process takes over meanwhile.
+// A preemptionDelay begins again when pods of the gang are evicted, also if other pods, which have waited for longer,
+// suffice for the minimum then, and if another process takes over meanwhile.
 func TestPreemptionDelayAfterAnEviction(t *testing.T) {
 	t.Parallel()
 	low, high, top := keyNamed("low"), keyNamed("high"), keyNamed("top")
@@ -138,8 +138,8 @@ func TestPreemptionDelayAfterAnEviction(t *testing.T) {
 	}
 }
 
-// evictPods evicts the bound pods of a gang by other means than preemption. They end after their grace period; 0: without being seen
-// to terminate.
+// evictPods evicts the bound pods of a gang by other means than preemption. They end after their grace period; 0:
+// without being seen to terminate.
 func (m *market) evictPods(key Key, grace time.Duration) {
 	for _, uid := range sortedUIDs(m.pods) {
 		if pod := m.pods[uid]; keyOf(pod) != key || pod.Spec.NodeName == "" {
@@ -172,7 +172,8 @@ func (m *market) succeed() *market {
 	return next
 }
 
-// Gangs for which preemption would not help do not use up the scheduling loop, however many there are and whatever changes.
+// Gangs for which preemption would not help do not use up the scheduling loop, however many there are and whatever
+// changes.
 func TestSearchesThatDoNotHelpHaveAShare(t *testing.T) {
 	t.Parallel()
 	const gangs = 40
@@ -208,8 +209,8 @@ func TestSearchesThatDoNotHelpHaveAShare(t *testing.T) {
 	}
 }
 
-// A gang for which preemption would not help is searched victims for again when something has changed that may help, and at no
-// other time.
+// A gang for which preemption would not help is searched victims for again when something has changed that may help,
+// and at no other time.
 func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 	t.Parallel()
 	low, high, third := keyNamed("low"), keyNamed("high"), keyNamed("third")
@@ -375,7 +376,8 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 	}
 }
 
-// endGangUnseen ends the bound pods of a gang for good, and deletes its PodGroup before it is reported that their room is free.
+// endGangUnseen ends the bound pods of a gang for good, and deletes its PodGroup before it is reported that their room
+// is free.
 func (m *market) endGangUnseen(key Key) {
 	var ended []*corev1.Pod
 	for _, uid := range sortedUIDs(m.pods) {
@@ -520,7 +522,8 @@ func TestAConfirmationMayTakeAsLongAsTheDecision(t *testing.T) {
 	}
 }
 
-// A gang without a PriorityClass has the highest priority of its pods. When the pod that has it ends, the others may be preempted.
+// A gang without a PriorityClass has the highest priority of its pods. When the pod that has it ends, the others may be
+// preempted.
 func TestPriorityOfAGangFallsWithItsPods(t *testing.T) {
 	t.Parallel()
 	m := newQuietMarket(t, 4)
@@ -546,7 +549,8 @@ func TestPriorityOfAGangFallsWithItsPods(t *testing.T) {
 	}
 }
 
-// Gangs for which preemption did not help are tried again in the order of the queue, also one that came after the others.
+// Gangs for which preemption did not help are tried again in the order of the queue, also one that came after the
+// others.
 func TestHopelessGangsAreTriedAgainInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	m := newQuietMarket(t, 4)
@@ -636,7 +640,8 @@ func TestAGangPreemptsWithoutThePodThatForbadeIt(t *testing.T) {
 	}
 }
 
-// Facts say what keeps a refused gang from preempting: a pod, of several always the same one, or its class; or until when its delay does.
+// Facts say what keeps a refused gang from preempting: a pod, of several always the same one, or its class; or until
+// when its delay does.
 func TestFactsSayWhyAGangDoesNotPreempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

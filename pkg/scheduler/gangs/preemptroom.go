@@ -67,8 +67,8 @@ func (room roomByNode) add(node string, amount reservations.Amount) {
 	room[node].Add(amount, 1)
 }
 
-// reserveForGang reserves room for the gang. occupied is what pods that end have of it, by node. However many pods the gang has, there
-// is one reservation on a node.
+// reserveForGang reserves room for the gang. occupied is what pods that end have of it, by node. However many pods the
+// gang has, there is one reservation on a node.
 func (r *Registry) reserveForGang(p *evictions.Eviction, room roomByNode, occupied map[string][]reservations.Occupied, until time.Time) {
 	for _, node := range slices.Sorted(maps.Keys(room)) { // an order, if there are too many
 		amount := *room[node]

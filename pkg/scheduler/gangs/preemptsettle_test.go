@@ -24,18 +24,19 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// Thirty gangs of five priorities arrive on a cluster that holds half of them, and their pods are created again whenever
-// they were evicted. Within ten minutes of virtual time it settles: no gang ends twice for the same other one, unless one of
-// higher priority took the room meanwhile, no pod ends in vain, nothing moves in the last minutes, and then no gang that waits could start,
-// not even by preemption. Each preemption has a cause: the gang has arrived, was preempted itself, or has lost the room to one of
-// higher priority. No gang of the same or a lower priority ends another one.
+// Thirty gangs of five priorities arrive on a cluster that holds half of them, and their pods are created again
+// whenever they were evicted. Within ten minutes of virtual time it settles: no gang ends twice for the same other one,
+// unless one of higher priority took the room meanwhile, no pod ends in vain, nothing moves in the last minutes, and
+// then no gang that waits could start, not even by preemption. Each preemption has a cause: the gang has arrived, was
+// preempted itself, or has lost the room to one of higher priority. No gang of the same or a lower priority ends
+// another one.
 func TestPreemptionsSettle(t *testing.T) {
 	t.Parallel()
 	testSettling(t, false)
 }
 
-// The same with gangs of two or three sub-groups, of which some are needed, and with pods of different priorities: a gang is not ended by
-// pods that it was preempted by, or for, without end.
+// The same with gangs of two or three sub-groups, of which some are needed, and with pods of different priorities: a
+// gang is not ended by pods that it was preempted by, or for, without end.
 func TestPreemptionsOfMixedPrioritiesSettle(t *testing.T) {
 	t.Parallel()
 	testSettling(t, true)
@@ -330,7 +331,8 @@ func (m *market) evictVictims() {
 	}
 }
 
-// checkNeeded: when victims are about to end, the gang fits with all of them gone, and with any unit of them put back it does not.
+// checkNeeded: when victims are about to end, the gang fits with all of them gone, and with any unit of them put back
+// it does not.
 func (m *market) checkNeeded(p *evictions.Eviction) {
 	m.t.Helper()
 	gone, units, needs := map[types.UID]bool{}, map[string][]types.UID{}, m.r.gangs[p.Gang].tree.MinPods()
@@ -650,7 +652,8 @@ func (m *market) makeRoom(work *Work) time.Time {
 	return m.now.Add(unneededPause)
 }
 
-// unneededPause is the time after which the plugin repeats an attempt for which the room of ending pods seems to be enough.
+// unneededPause is the time after which the plugin repeats an attempt for which the room of ending pods seems to be
+// enough.
 const unneededPause = 5 * time.Second
 
 func (m *market) bindAll(work *Work, placements []placement.Placement) {

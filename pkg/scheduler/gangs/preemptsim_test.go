@@ -44,7 +44,8 @@ type evictionJob struct {
 	left             []types.UID
 }
 
-// markOf returns the mark of a plan, by the package evict: "preempted; plan <plan>", and for a witness "preempted; begun; plan <plan>".
+// markOf returns the mark of a plan, by the package evict: "preempted; plan <plan>", and for a witness "preempted;
+// begun; plan <plan>".
 func markOf(plan string, witness bool) string {
 	if witness {
 		return "preempted; begun; plan " + plan
@@ -118,8 +119,8 @@ func uidsOf(victims []evictions.Victim) []types.UID {
 	return uids
 }
 
-// checkEvictions: when evictions begin, the PodGroup of a gang says so, every gang keeps its minimum or loses all pods, and no
-// victim is of the same or a higher priority. Evictions of an earlier process go on whatever has changed.
+// checkEvictions: when evictions begin, the PodGroup of a gang says so, every gang keeps its minimum or loses all pods,
+// and no victim is of the same or a higher priority. Evictions of an earlier process go on whatever has changed.
 func (s *simulation) checkEvictions(p *evictions.Eviction) {
 	s.t.Helper()
 	if p.Pod != nil {
@@ -136,7 +137,8 @@ func (s *simulation) checkEvictions(p *evictions.Eviction) {
 	s.checkLosses(p)
 }
 
-// checkLosses: every gang keeps its minimum or loses all pods that are not ending, and no victim is of the same or a higher priority.
+// checkLosses: every gang keeps its minimum or loses all pods that are not ending, and no victim is of the same or a
+// higher priority.
 func (s *simulation) checkLosses(p *evictions.Eviction) {
 	s.t.Helper()
 	lost := map[Key]gang.Counts{}

@@ -32,7 +32,8 @@ type Rank struct {
 type Tier int8
 
 const (
-	// TierCommitting: members of a plan that is being committed. Only kubescheduler.turns lets others pass between them.
+	// TierCommitting: members of a plan that is being committed. Only kubescheduler.turns lets others pass between
+	// them.
 	TierCommitting Tier = iota - 3
 	// TierRepair: a gang that a crash or a failed binding left partially bound. It occupies resources that it cannot
 	// use, so its remaining pods precede all others of any priority, until Options.RepairTimeout is over. The state
@@ -69,8 +70,8 @@ func (a Rank) Compare(b Rank) int {
 // time. It takes no lock, because the queue calls it while sorting.
 //
 // The rank of a pod must not change while the pod is in a heap of the queue. A pod without a rank is stamped when
-// PreEnqueue admits it; the rank is dropped when the pod is popped (RecordPopped) or deleted. A leader whose rank has fallen meanwhile
-// enters again (isPoppedEarly).
+// PreEnqueue admits it; the rank is dropped when the pod is popped (RecordPopped) or deleted. A leader whose rank has
+// fallen meanwhile enters again (isPoppedEarly).
 func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 	if membership.Group(pod) != "" {
 		if v, ok := r.ranks.Load(pod.UID); ok {
@@ -82,15 +83,15 @@ func (r *Registry) RankOf(pod *corev1.Pod, queued time.Time) Rank {
 
 func (r *Registry) stampRank(uid types.UID, rank Rank) { r.ranks.LoadOrStore(uid, rank) }
 
-// isStampedLater reports whether the leader is in the queue already with a later rank, that of another task. Gangs that precede it
-// there must let it go first.
+// isStampedLater reports whether the leader is in the queue already with a later rank, that of another task. Gangs that
+// precede it there must let it go first.
 func (r *Registry) isStampedLater(g *gangState) bool {
 	v, ok := r.ranks.Load(g.leader)
 	return ok && v.(Rank).Compare(g.leaderRank()) > 0
 }
 
-// isPoppedEarly reports whether the queue has handed out the leader by a rank that precedes the one that it has by now: its task was
-// another one, or its priority higher, when it entered.
+// isPoppedEarly reports whether the queue has handed out the leader by a rank that precedes the one that it has by now:
+// its task was another one, or its priority higher, when it entered.
 func (g *gangState) isPoppedEarly() bool {
 	rank, ok := g.popped.(Rank)
 	return ok && rank.Compare(g.leaderRank()) < 0
@@ -127,8 +128,8 @@ func compareInQueue(a Rank, aName Key, b Rank, bName Key) int {
 	return compareNames(aName, bName)
 }
 
-// sortByRank sorts in the order of the queue. Items of the same rank are sorted by name: many gangs have it after a restart, because
-// their PodGroups record whole seconds.
+// sortByRank sorts in the order of the queue. Items of the same rank are sorted by name: many gangs have it after a
+// restart, because their PodGroups record whole seconds.
 func sortByRank[T comparable](items []T, rankOf func(T) Rank, nameOf func(T) Key) {
 	ranks := make(map[T]Rank, len(items))
 	for _, x := range items {
@@ -168,7 +169,8 @@ func (r *Registry) firstByRank(h *count.Heap[*gangState]) (g *gangState, ok bool
 // the class in the PodGroup this is not checked.
 func (g *gangState) priority() int32 { return min(g.classPriority(), g.numbers.HighestPriority()) }
 
-// classPriority returns the value of the PodGroup's PriorityClass, math.MaxInt32 if it has none or the class does not exist.
+// classPriority returns the value of the PodGroup's PriorityClass, math.MaxInt32 if it has none or the class does not
+// exist.
 func (g *gangState) classPriority() int32 {
 	if g.group != nil && g.group.Spec.PriorityClassName != "" && g.opts.Priority != nil {
 		if p, ok := g.opts.Priority(g.group.Spec.PriorityClassName); ok {

@@ -19,8 +19,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// After a restart all gangs become known together. The scheduling loop may pop a leader while others are being activated,
-// so they are activated in the order of the queue.
+// After a restart all gangs become known together. The scheduling loop may pop a leader while others are being
+// activated, so they are activated in the order of the queue.
 func TestLeadersAreActivatedInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
@@ -193,8 +193,8 @@ func TestPrioritiesAtTheEndsOfInt32(t *testing.T) {
 	}
 }
 
-// A bound pod that vanished may be bound still, have succeeded, or be gone. Until that is known its gang is not planned, and keeps the
-// time since which it is complete (docs/decisions, G16).
+// A bound pod that vanished may be bound still, have succeeded, or be gone. Until that is known its gang is not
+// planned, and keeps the time since which it is complete (docs/decisions, G16).
 func TestAGangKeepsItsAgeWhenABoundPodVanishes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -242,8 +242,8 @@ func TestAGangKeepsItsAgeWhenABoundPodVanishes(t *testing.T) {
 	}
 }
 
-// The leader of a gang is in the queue for surplus, with the rank of that, when the gang loses a pod of its minimum. Its replacement
-// precedes new gangs nevertheless (docs/decisions, G16).
+// The leader of a gang is in the queue for surplus, with the rank of that, when the gang loses a pod of its minimum.
+// Its replacement precedes new gangs nevertheless (docs/decisions, G16).
 func TestAGangWhoseTaskChangesInTheQueueKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(2)).members("a", "b").binds("a", "a", "b").members("c").wantLeader("c")
@@ -261,8 +261,8 @@ func TestAGangWhoseTaskChangesInTheQueueKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// A gang whose PodGroup gets a higher priority while its leader is in the queue, with the rank of the lower one, precedes the gangs
-// between them.
+// A gang whose PodGroup gets a higher priority while its leader is in the queue, with the rank of the lower one,
+// precedes the gangs between them.
 func TestAGangWhosePriorityRisesInTheQueueGoesFirst(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(1).Priority("humble")).pods(memberPod("a").Priority(1000)).wantPasses("a", true)
@@ -290,8 +290,9 @@ func TestARecreatedPodGroupHasNoFailures(t *testing.T) {
 	}
 }
 
-// A plan that was bound only in part gives no precedence to a PodGroup that is created later under the same name, and none for
-// longer than Options.RepairTimeout to a gang whose only bound pods were not bound by a plan (docs/decisions, G16).
+// A plan that was bound only in part gives no precedence to a PodGroup that is created later under the same name, and
+// none for longer than Options.RepairTimeout to a gang whose only bound pods were not bound by a plan (docs/decisions,
+// G16).
 func TestPrecedenceOfABrokenGangEnds(t *testing.T) {
 	t.Parallel()
 	for name, tell := range map[string]func(s *story){
@@ -317,8 +318,8 @@ func TestPrecedenceOfABrokenGangEnds(t *testing.T) {
 	}
 }
 
-// Gangs that were complete at the same time, as after a restart, are tried in the order of their names, so that equal facts lead to equal
-// decisions.
+// Gangs that were complete at the same time, as after a restart, are tried in the order of their names, so that equal
+// facts lead to equal decisions.
 func TestGangsOfTheSameRankAreTriedByName(t *testing.T) {
 	t.Parallel()
 	for range 5 { // the order of a map is another one each time

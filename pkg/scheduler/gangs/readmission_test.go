@@ -220,7 +220,8 @@ func processAfter(t *testing.T, show ...func(s *story)) *story {
 	return s
 }
 
-// admittedGroup shows the PodGroup of a gang that needs sub-group x and may have y, with a status that records what is admitted.
+// admittedGroup shows the PodGroup of a gang that needs sub-group x and may have y, with a status that records what is
+// admitted.
 func admittedGroup(admitted ...string) func(s *story) {
 	return func(s *story) {
 		group := podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 3).Condition(v2alpha2.ConditionAdmitted, metav1.ConditionTrue, "", "").Obj()
@@ -231,7 +232,8 @@ func admittedGroup(admitted ...string) func(s *story) {
 	}
 }
 
-// A new process reads PodGroups and pods in any order. A sub-group of which a pod is bound is admitted as the status records.
+// A new process reads PodGroups and pods in any order. A sub-group of which a pod is bound is admitted as the status
+// records.
 func TestANewProcessKnowsWhichSubGroupsAreAdmitted(t *testing.T) {
 	t.Parallel()
 	pods := func(s *story) {
@@ -282,8 +284,8 @@ func newGang(s *story) *corev1.Pod {
 	return h0
 }
 
-// A sub-group above the minimum that lost all of its pods is admitted again as a unit, before new gangs, which come before surplus that
-// never ran (docs/decisions, G16, G20).
+// A sub-group above the minimum that lost all of its pods is admitted again as a unit, before new gangs, which come
+// before surplus that never ran (docs/decisions, G16, G20).
 func TestLostUnitsComeBeforeNewGangs(t *testing.T) {
 	t.Parallel()
 	// The gang needs x. Of y and z, which are surplus, y runs, and loses its pods.

@@ -35,7 +35,8 @@ type Effects struct {
 	Cancel []types.UID
 	// Mark: preemptions whose victims must be marked, and RecordMarked called.
 	Mark []*evictions.Eviction
-	// Unmark: preemptions without an eviction. Victims that have the mark must lose it, unless they have that of another plan by now.
+	// Unmark: preemptions without an eviction. Victims that have the mark must lose it, unless they have that of
+	// another plan by now.
 	Unmark []*evictions.Eviction
 	// Evict: preemptions whose victims must be deleted, and RecordEvicted called.
 	Evict []*evictions.Eviction
@@ -59,17 +60,17 @@ type Options struct {
 	// bound (docs/decisions, G11, G20).
 	RepairTimeout time.Duration
 	// SingleSurplusAfter is how long the free room must not have grown before surplus is placed while a minimum of the
-	// same or a higher priority was refused, or a sub-group that its gang lost, and before single surplus pods are placed
-	// while a surplus sub-group of the same priority waits. Nodes that are added one by one can thus make up room for these
-	// first. Surplus waits 10 s at most. Zero: no wait.
+	// same or a higher priority was refused, or a sub-group that its gang lost, and before single surplus pods are
+	// placed while a surplus sub-group of the same priority waits. Nodes that are added one by one can thus make up
+	// room for these first. Surplus waits 10 s at most. Zero: no wait.
 	SingleSurplusAfter time.Duration
-	// ReplacementTimeout is how long the room of a deleted pod is reserved for its replacement, counted from the time at
-	// which the pod began to terminate. Zero: no room is reserved.
+	// ReplacementTimeout is how long the room of a deleted pod is reserved for its replacement, counted from the time
+	// at which the pod began to terminate. Zero: no room is reserved.
 	ReplacementTimeout time.Duration
 	// Amount returns what a pod uses on its node, for its reservation; nil: nothing. It must not call the Registry.
 	Amount func(*corev1.Pod) reservations.Amount
-	// PreemptionTimeout is how long a preemptor waits for the pods that it preempts beyond their grace periods. It also bounds for
-	// how long the room of other terminating pods is expected.
+	// PreemptionTimeout is how long a preemptor waits for the pods that it preempts beyond their grace periods. It also
+	// bounds for how long the room of other terminating pods is expected.
 	PreemptionTimeout time.Duration
 	// MaxVictimGrace is the longest grace period of a victim. Zero: there is no such limit.
 	MaxVictimGrace time.Duration
@@ -84,14 +85,15 @@ type Options struct {
 	// Aborted is called for every plan that is aborted before any member was bound; nil: no callback. It must not
 	// call the Registry.
 	Aborted func(gang Key, cause AbortCause, reason string)
-	// NodeLabels returns the labels of a node, nil if it does not exist; nil: plans rely on none. It must not call the Registry.
+	// NodeLabels returns the labels of a node, nil if it does not exist; nil: plans rely on none. It must not call the
+	// Registry.
 	NodeLabels func(node string) map[string]string
 	// LevelsOf returns the levels of a Topology, nil if it is not known; nil: none is. It must not call the Registry.
 	LevelsOf func(topology string) topology.Levels
 	// UnknownKey is called when a pod's mark names an unknown key; nil: no callback. It must not call the Registry.
 	UnknownKey func()
-	// Unverified is called when there are keys and the mark of a pod does not verify; nil: no callback. It must not call the
-	// Registry.
+	// Unverified is called when there are keys and the mark of a pod does not verify; nil: no callback. It must not
+	// call the Registry.
 	Unverified func(*corev1.Pod)
 }
 
@@ -213,8 +215,8 @@ func (r *Registry) beginCall(now time.Time) {
 }
 
 // endCall ends a call: it adds the cancellations of plans that were aborted during the call, the vacated pods, and the
-// leaders of gangs that no longer yield, to the effects, and sorts the pods to activate. Without the order the scheduling
-// loop could pop any of them first.
+// leaders of gangs that no longer yield, to the effects, and sorts the pods to activate. Without the order the
+// scheduling loop could pop any of them first.
 func (r *Registry) endCall(e Effects) Effects {
 	if r.resume {
 		r.resume = false
@@ -252,8 +254,8 @@ type vanishedPod struct {
 	since time.Time
 }
 
-// pendingPod is a pod that the queue checks again only if it is activated: the queue gated it, and its PodGroup annotation was removed, or
-// it could not preempt.
+// pendingPod is a pod that the queue checks again only if it is activated: the queue gated it, and its PodGroup
+// annotation was removed, or it could not preempt.
 type pendingPod struct {
 	pod   *corev1.Pod
 	since time.Time

@@ -19,11 +19,12 @@ import (
 // reserved for the next pods of its leaf. Users may set that annotation, so its effect is bounded by
 // facts that users cannot write:
 //
-//   - Only a pod that was bound, and counted in a sub-group that was admitted, leaves a reservation: one, of as much as it
-//     requested, and on its own node. A pod that never was bound leaves none, however often it is created and deleted.
+//   - Only a pod that was bound, and counted in a sub-group that was admitted, leaves a reservation: one, of as much as
+//     it requested, and on its own node. A pod that never was bound leaves none, however often it is created and
+//     deleted.
 //   - The room is reserved at no higher priority than the pod's own, which quota and admission have checked.
-//   - The time runs from when the pod began to terminate. It is never extended, neither by another annotation nor by a pod
-//     that was assumed in its place and released.
+//   - The time runs from when the pod began to terminate. It is never extended, neither by another annotation nor by a
+//     pod that was assumed in its place and released.
 //   - The number of reservations is bounded (reservations.Set.Reserve).
 //
 // After a restart, pods that are still terminating are recognized, and their time runs from the timestamps of their
@@ -46,8 +47,9 @@ func (m *member) countsInAdmitted() bool {
 	return g.tree.Root().IsLeaf() || g.admittedGroups.Has(m.leaf)
 }
 
-// recordTermination records that a member begins to terminate, if the pod does so with this update and has a node. known
-// is false for a pod that is observed for the first time; stood is the result of countsInAdmitted before the update.
+// recordTermination records that a member begins to terminate, if the pod does so with this update and has a node.
+// known is false for a pod that is observed for the first time; stood is the result of countsInAdmitted before the
+// update.
 func (m *member) recordTermination(old *corev1.Pod, known, stood bool, now time.Time) {
 	pod := m.pod
 	if pod.DeletionTimestamp == nil || pod.Spec.NodeName == "" || !m.parting.since.IsZero() || m.state == count.Succeeded {
@@ -62,8 +64,8 @@ func (m *member) recordTermination(old *corev1.Pod, known, stood bool, now time.
 	m.parting = parting{since: terminatingSince(pod, now), unseen: true}
 }
 
-// recordEviction records when a pod that was evicted, as condition DisruptionTarget says, began to terminate; if this was not
-// observed, that it has ended now.
+// recordEviction records when a pod that was evicted, as condition DisruptionTarget says, began to terminate; if this
+// was not observed, that it has ended now.
 func (m *member) recordEviction(now time.Time) {
 	isTarget := func(c corev1.PodCondition) bool {
 		return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
@@ -142,7 +144,8 @@ func (r *Registry) setReplacing(g *gangState) {
 	}
 }
 
-// takeReserved lets a member that was assumed, or bound by another scheduler, take a reservation of its leaf or of its gang.
+// takeReserved lets a member that was assumed, or bound by another scheduler, take a reservation of its leaf or of its
+// gang.
 func (r *Registry) takeReserved(m *member) {
 	if m.misplaced != "" || !r.reserved.HasGang(m.gang.key) {
 		return
@@ -198,7 +201,8 @@ func (r *Registry) vanishes(m *member, now time.Time) {
 	}
 }
 
-// endedByItself ends the reservation of a pod that vanished because it finished, or that reappeared, and was not deleted.
+// endedByItself ends the reservation of a pod that vanished because it finished, or that reappeared, and was not
+// deleted.
 func (r *Registry) endedByItself(m *member) {
 	if m.pod.DeletionTimestamp == nil && !m.parting.since.IsZero() {
 		m.parting = parting{}

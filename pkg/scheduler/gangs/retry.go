@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// A refused gang waits until an event may help it. Such a gang is cheap: an event visits only the gangs that it concerns,
-// and a change of a node is compared with one number per gang.
+// A refused gang waits until an event may help it. Such a gang is cheap: an event visits only the gangs that it
+// concerns, and a change of a node is compared with one number per gang.
 //
 // A gang that lacks room is tried when enough of its pods fit, in the order of the queue, and as long as the room is
 // enough for all gangs that claim some of it. A gang that was refused although enough fits may be refused again: it is
@@ -39,8 +39,8 @@ type Topic any
 // Anything is the topic for which every gang waits.
 const Anything = "anything"
 
-// EventOf is the topic of events that may help gangs whose plans failed: the UID of the pod to which they happened, "" if to
-// another object.
+// EventOf is the topic of events that may help gangs whose plans failed: the UID of the pod to which they happened, ""
+// if to another object.
 type EventOf types.UID
 
 // Need is the minimum number of pods of a shape that must fit at the same time for the gang to be placed.
@@ -49,8 +49,8 @@ type Need struct {
 	Pods  int
 }
 
-// Wait describes what a refused gang waits for. Its functions are called only by RecordGangRefused and RetryWaiting, and
-// must not call the Registry.
+// Wait describes what a refused gang waits for. Its functions are called only by RecordGangRefused and RetryWaiting,
+// and must not call the Registry.
 type Wait struct {
 	// Needs has an entry for every shape whose number of fitting pods is known.
 	Needs []Need
@@ -65,19 +65,21 @@ type Wait struct {
 	Took time.Duration
 	// Again is when an attempt that was cut short is continued. Zero: it was not.
 	Again time.Time
-	// Until is when something that the attempt took into account is no longer known: the gang is tried again. Zero: never.
+	// Until is when something that the attempt took into account is no longer known: the gang is tried again. Zero:
+	// never.
 	Until time.Time
 	// Progress is that of an attempt which was cut short: see Work.Progress.
 	Progress Progress
 	// Missed: an event occurred during the attempt that it may not have seen.
 	Missed bool
-	// Release is called once, by the first call of RecordGangRefused or RetryWaiting after the gang stopped waiting. nil is allowed.
+	// Release is called once, by the first call of RecordGangRefused or RetryWaiting after the gang stopped waiting.
+	// nil is allowed.
 	Release func()
 }
 
 const (
-	// fairAfter is the time after which a gang that saw an event may use the share of repeated attempts too, the longest
-	// waiting one first. Otherwise gangs of higher rank with constant events could use up the share of both.
+	// fairAfter is the time after which a gang that saw an event may use the share of repeated attempts too, the
+	// longest waiting one first. Otherwise gangs of higher rank with constant events could use up the share of both.
 	fairAfter = 5 * time.Second
 	// repeatShare and informedShare limit the attempts that may fail again (those of gangs that were refused although
 	// enough fits), of all gangs together, to 1/20 = 5 % of the scheduling loop's time if no event occurred since the
@@ -86,13 +88,14 @@ const (
 	// maxSpent is how far these attempts may exceed their share temporarily, so that a few gangs do not wait for each
 	// other. maxSpentBefore is this limit for gangs that precede one which is about to be planned.
 	maxSpent, maxSpentBefore = 250 * time.Millisecond, time.Second
-	// leastTook is what an attempt counts at least of which the duration is not known: one that was refused without a search.
+	// leastTook is what an attempt counts at least of which the duration is not known: one that was refused without a
+	// search.
 	leastTook = 5 * time.Millisecond
 	// longest is the maximum time that a refused gang waits if enough of its pods fit, as in the stock scheduler: not
 	// every object that a filter reads causes an event (for example labels of namespaces).
 	longest = 5 * time.Minute
-	// refreshAfter is the time after which a refused gang is tried again for its numbers alone, if what is free has changed since
-	// (docs/decisions, G14).
+	// refreshAfter is the time after which a refused gang is tried again for its numbers alone, if what is free has
+	// changed since (docs/decisions, G14).
 	refreshAfter = 20 * time.Second
 	// recheckAfter is the time after which a gang's condition is evaluated again without an event.
 	recheckAfter = time.Second
@@ -150,8 +153,8 @@ type waitList struct {
 	changed  time.Time               // when what is free changed last
 	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
 	ended    []func()                // Wait.Release of gangs that no longer wait
-	// afterEvents, afterChange and withoutEvent are the loop's time for attempts that may fail again: of informed gangs, of those
-	// that have changed themselves, and of others.
+	// afterEvents, afterChange and withoutEvent are the loop's time for attempts that may fail again: of informed
+	// gangs, of those that have changed themselves, and of others.
 	afterEvents, afterChange, withoutEvent budget
 	// afterFailures is the time for which plans may occupy room that were made before the pause of their gang was over.
 	afterFailures budget
@@ -180,8 +183,8 @@ func newWaitList() waitList {
 	}
 }
 
-// comesBefore reports whether the turn of a refused gang comes before that of another one. At one moment it is that of the gang that
-// was refused first, since the time may not suffice for all.
+// comesBefore reports whether the turn of a refused gang comes before that of another one. At one moment it is that of
+// the gang that was refused first, since the time may not suffice for all.
 func comesBefore(a, b *gangState) bool {
 	if c := cmp.Or(a.wait.turn.Compare(b.wait.turn), a.wait.since.Compare(b.wait.since)); c != 0 {
 		return c < 0
@@ -284,8 +287,8 @@ func (r *Registry) AwaitedShapes() []Shape {
 	return out
 }
 
-// RecordGangRefused records that the leader's attempt found no plan, and what the gang waits for. It is tried again because of a
-// later call of RetryWaiting, or because of its own pods.
+// RecordGangRefused records that the leader's attempt found no plan, and what the gang waits for. It is tried again
+// because of a later call of RetryWaiting, or because of its own pods.
 func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -317,8 +320,8 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	return r.endCall(e)
 }
 
-// parkRefused enters a gang that was just refused into the list. The entries of its surplus sub-groups are kept while other surplus
-// waits.
+// parkRefused enters a gang that was just refused into the list. The entries of its surplus sub-groups are kept while
+// other surplus waits.
 func (r *Registry) parkRefused(g *gangState, what Wait) {
 	x, w, old := &r.waiting, &wait{Wait: what, task: g.task, since: r.now}, g.wait
 	r.endClaim(g)
@@ -372,9 +375,9 @@ func (r *Registry) endClaim(g *gangState) {
 	g.retried = false
 }
 
-// RetryWaiting records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs that
-// may fit by now are tried again, and after an EventOf those that pause because their plans failed: their leaders are
-// activated, and gangs of lower rank let them go first until their attempts have ended. It must also be called
+// RetryWaiting records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs
+// that may fit by now are tried again, and after an EventOf those that pause because their plans failed: their leaders
+// are activated, and gangs of lower rank let them go first until their attempts have ended. It must also be called
 // periodically, and before a gang is planned, which is then passed as before: gangs that precede it are tried first.
 func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
 	r.mu.Lock()
@@ -428,8 +431,8 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now 
 	return r.endCall(e)
 }
 
-// retryReady lets refused gangs be tried again: those whose turn has come, those that lacked room until now, and informed
-// ones.
+// retryReady lets refused gangs be tried again: those whose turn has come, those that lacked room until now, and
+// informed ones.
 func (r *Registry) retryReady(lacking []*gangState, before Key) Effects {
 	x := &r.waiting
 	var e Effects
@@ -486,8 +489,8 @@ turns:
 	return e
 }
 
-// retryLacking lets gangs that lacked room until now be tried, in the order of the queue, as long as the room is enough for
-// all gangs that claim some of it. The others are checked again when these have been tried.
+// retryLacking lets gangs that lacked room until now be tried, in the order of the queue, as long as the room is enough
+// for all gangs that claim some of it. The others are checked again when these have been tried.
 func (r *Registry) retryLacking(lacking []*gangState) Effects {
 	claiming := sets.New[*gangState]()
 	for _, g := range lacking {
@@ -538,13 +541,14 @@ func (c *claims) add(n Need) {
 	c.pods[n.Shape] += n.Pods
 }
 
-// leaveRoom reports whether the claims leave room for what a gang waits for, or for its sub-groups that were refused before.
+// leaveRoom reports whether the claims leave room for what a gang waits for, or for its sub-groups that were refused
+// before.
 func (c *claims) leaveRoom(w *wait) bool {
 	return w != nil && (!slices.ContainsFunc(w.Needs, func(n Need) bool { return !c.leave(w, n) }) || c.leaveRoom(w.units))
 }
 
-// leave reports whether the claims leave room for a gang's need. A claim in one domain takes the place of at most as many groups as
-// it has pods for, rounded up.
+// leave reports whether the claims leave room for a gang's need. A claim in one domain takes the place of at most as
+// many groups as it has pods for, rounded up.
 func (c *claims) leave(w *wait, n Need) bool {
 	divided, ok := n.Shape.(DividedShape)
 	switch {

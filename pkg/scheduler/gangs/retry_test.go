@@ -182,7 +182,8 @@ func (r *rackRoom) FittingGroups(pods int) int {
 	return n
 }
 
-// TestRoomOfEachDomainIsPromised: gangs that each need a whole rack are tried at the same time if several racks are free.
+// TestRoomOfEachDomainIsPromised: gangs that each need a whole rack are tried at the same time if several racks are
+// free.
 func TestRoomOfEachDomainIsPromised(t *testing.T) {
 	t.Parallel()
 	s, room := newWaitScene(t), &rackRoom{0, 0, 0}
@@ -216,8 +217,8 @@ func TestGangThatWasRefusedAlthoughEnoughFits(t *testing.T) {
 	s.changes(more).wants("a")
 }
 
-// TestInformedGangsInTheOrderOfTheQueue: of 300 gangs that one event may help, those of the highest rank are tried first,
-// and no more than their share of the loop allows, unless one that follows them is about to be planned.
+// TestInformedGangsInTheOrderOfTheQueue: of 300 gangs that one event may help, those of the highest rank are tried
+// first, and no more than their share of the loop allows, unless one that follows them is about to be planned.
 func TestInformedGangsInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
@@ -348,8 +349,9 @@ func TestRepeatedRefusalsTakeASmallPartOfTheLoop(t *testing.T) {
 	}
 }
 
-// TestAnEventThatConcernsThousandsOfGangs: 10,000 gangs have an affinity that matches every pod, and pods come all the time. A gang is
-// visited at length once after its attempt, not after each event, and all their attempts together have their share of the loop.
+// TestAnEventThatConcernsThousandsOfGangs: 10,000 gangs have an affinity that matches every pod, and pods come all the
+// time. A gang is visited at length once after its attempt, not after each event, and all their attempts together have
+// their share of the loop.
 func TestAnEventThatConcernsThousandsOfGangs(t *testing.T) {
 	t.Parallel()
 	const many, took, step, span = 10_000, 20 * time.Millisecond, 50 * time.Millisecond, 10 * time.Second
@@ -537,8 +539,8 @@ func TestEachRefusedGangIsTriedForItsNumbers(t *testing.T) {
 	}
 }
 
-// TestSubGroupWaitsBesideSinglePods: what a surplus sub-group waits for is not forgotten while single pods are tried, or
-// wait.
+// TestSubGroupWaitsBesideSinglePods: what a surplus sub-group waits for is not forgotten while single pods are tried,
+// or wait.
 func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
 	t.Parallel()
 	large, small, released := &fakeShape{}, &fakeShape{}, 0
@@ -568,8 +570,9 @@ func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
 	changes(s, large).after(2 * time.Second).leads("y0").wantTask(SurplusUnit) // its single pods were about to be tried
 }
 
-// BenchmarkLookOfEvents: one look over 10,000 waiting gangs. Refused by count, an event concerns none of them as long as
-// too few of their pods fit; otherwise it concerns those that wait for its topic. Their share of the loop is used up.
+// BenchmarkLookOfEvents: one look over 10,000 waiting gangs. Refused by count, an event concerns none of them as long
+// as too few of their pods fit; otherwise it concerns those that wait for its topic. Their share of the loop is used
+// up.
 func BenchmarkLookOfEvents(b *testing.B) {
 	for name, tc := range map[string]struct {
 		fits   int
@@ -607,7 +610,8 @@ func BenchmarkLookOfEvents(b *testing.B) {
 	}
 }
 
-// BenchmarkGangEndsWaiting: one of 10,000 gangs that wait for the same room and topic ends its wait, and begins it again.
+// BenchmarkGangEndsWaiting: one of 10,000 gangs that wait for the same room and topic ends its wait, and begins it
+// again.
 func BenchmarkGangEndsWaiting(b *testing.B) {
 	s, _ := manyWaiting(b)
 	for i := 0; b.Loop(); i++ {
@@ -624,8 +628,8 @@ const manyGangs = 10_000
 
 func manyName(i int) string { return fmt.Sprintf("g%05d", i) }
 
-// manyWaiting returns 10,000 gangs that wait for room for 8 pods of the shape, and for topics that the first 10, 100, 1,000 or all
-// of them share.
+// manyWaiting returns 10,000 gangs that wait for room for 8 pods of the shape, and for topics that the first 10, 100,
+// 1,000 or all of them share.
 func manyWaiting(b *testing.B) (*waitScene, *fakeShape) {
 	s, r := newWaitScene(b), &fakeShape{fits: 8}
 	for i := range manyGangs {
@@ -644,8 +648,8 @@ func manyWaiting(b *testing.B) (*waitScene, *fakeShape) {
 	return s, r
 }
 
-// TestGangsOfATopologyShareTheLoop: many gangs that name a Topology are tried again when it is created, each of them once, and
-// never take more than a quarter of the loop's time. A gang that names another one is not.
+// TestGangsOfATopologyShareTheLoop: many gangs that name a Topology are tried again when it is created, each of them
+// once, and never take more than a quarter of the loop's time. A gang that names another one is not.
 func TestGangsOfATopologyShareTheLoop(t *testing.T) {
 	t.Parallel()
 	const gangs, took, step = 20, 100 * time.Millisecond, 50 * time.Millisecond

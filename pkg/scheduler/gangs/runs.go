@@ -2,10 +2,10 @@
 
 package gangs
 
-// A JobSet that restarts makes pods of a new run while those of the former one still end, and so does a LeaderWorkerSet whose leader is
-// made again. If both counted, the new ones would start one by one, as replacements in a gang that runs. So only pods of the latest run
-// count, of which a pod exists that tells (docs/decisions, G9). Of a former one, bound pods are like those whose sub-group was removed
-// (docs/decisions, G12), others like pods being deleted.
+// A JobSet that restarts makes pods of a new run while those of the former one still end, and so does a LeaderWorkerSet
+// whose leader is made again. If both counted, the new ones would start one by one, as replacements in a gang that
+// runs. So only pods of the latest run count, of which a pod exists that tells (docs/decisions, G9). Of a former one,
+// bound pods are like those whose sub-group was removed (docs/decisions, G12), others like pods being deleted.
 
 // runs are those of the gang's workload.
 type runs struct {
@@ -16,7 +16,8 @@ type runs struct {
 // isFormer reports whether the member belongs to a former run.
 func (m *member) isFormer() bool { return m.run > 0 && m.run < m.gang.latest }
 
-// addToRun counts a new member in its run. If that begins, earlier pods count for nothing from now on, and their plan is aborted.
+// addToRun counts a new member in its run. If that begins, earlier pods count for nothing from now on, and their plan
+// is aborted.
 func (r *Registry) addToRun(m *member) {
 	g := m.gang
 	switch {
@@ -44,7 +45,8 @@ func (g *gangState) hasFormer() bool {
 	return false
 }
 
-// removeFromRun is called after a member was removed. If it was the last one that told of its run, the latest of the others counts.
+// removeFromRun is called after a member was removed. If it was the last one that told of its run, the latest of the
+// others counts.
 func (r *Registry) removeFromRun(m *member) {
 	g := m.gang
 	if !m.beginsRun || m.run != g.latest {

@@ -58,7 +58,8 @@ func beginJobSet(t *testing.T, n int) (*story, *gangState) {
 	return s, g
 }
 
-// JobSet's default restart strategy makes the Job of the next attempt as soon as the one of its name is gone, whatever runs of the others.
+// JobSet's default restart strategy makes the Job of the next attempt as soon as the one of its name is gone, whatever
+// runs of the others.
 func TestNextAttemptOfAJobSetStartsWhole(t *testing.T) {
 	t.Parallel()
 	const jobs = 4
@@ -178,7 +179,8 @@ func TestAnAttemptThatIsBoundInPartIsReleased(t *testing.T) {
 	}
 }
 
-// replicaPod returns a pod of the only replica of a LeaderWorkerSet, of the run that began at the time. node "": it waits.
+// replicaPod returns a pod of the only replica of a LeaderWorkerSet, of the run that began at the time. node "": it
+// waits.
 func replicaPod(began time.Time, worker int, node string) *corev1.Pod {
 	name := fmt.Sprintf("llm-0-%d-of-%d", worker, began.Unix())
 	pod := wrappers.MakePod(name, testNamespace).UID(name).GPUs(1).Controller("StatefulSet", "llm", "set").Node(node).Obj()
@@ -188,7 +190,8 @@ func replicaPod(began time.Time, worker int, node string) *corev1.Pod {
 	return pod
 }
 
-// A rollout, or whoever deletes the leader of a replica, has the next leader made while no worker is marked as deleted yet.
+// A rollout, or whoever deletes the leader of a replica, has the next leader made while no worker is marked as deleted
+// yet.
 func TestNextLeaderOfAReplicaWaitsForItsWorkers(t *testing.T) {
 	t.Parallel()
 	const size = 3

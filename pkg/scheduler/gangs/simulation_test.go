@@ -232,8 +232,8 @@ func (s *simulation) writeStatus(key Key) {
 	s.toGroups = append(s.toGroups, func() { s.feed(func(r *Registry) Effects { return r.SetGroup(group, s.now) }) })
 }
 
-// repair does the work of package release: the pods of partial gangs and torn units are deleted, after all of them have the
-// condition that records it. No pod is released that ran: see noteMinimums.
+// repair does the work of package release: the pods of partial gangs and torn units are deleted, after all of them have
+// the condition that records it. No pod is released that ran: see noteMinimums.
 func (s *simulation) repair() {
 	s.t.Helper()
 	pods := s.r.PodsToRelease(s.now.Sub(s.repaired), true)
@@ -268,8 +268,9 @@ func (s *simulation) repair() {
 	}
 }
 
-// noteMinimums records the pods that are bound together with the minimum of their gang and of each of their sub-groups. A pod whose release was recorded before is not counted: the
-// decision stands, and the gang may start without it before it is deleted.
+// noteMinimums records the pods that are bound together with the minimum of their gang and of each of their sub-groups.
+// A pod whose release was recorded before is not counted: the decision stands, and the gang may start without it before
+// it is deleted.
 func (s *simulation) noteMinimums() {
 	for key, group := range s.groups {
 		tree, err := podgroup.Tree(&group.Spec)

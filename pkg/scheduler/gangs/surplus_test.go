@@ -203,8 +203,8 @@ func refuseMinimum(s *story, h Key) {
 	s.effects = s.r.RecordGangRefused(h, noRoom, Wait{Topics: []Topic{h}}, s.now)
 }
 
-// TestSurplusLetsMinimumsHaveRoomThatGrows: nodes are uncordoned one after another. A surplus sub-group must not take the
-// first of them, which the next would make enough for the minimum of another gang.
+// TestSurplusLetsMinimumsHaveRoomThatGrows: nodes are uncordoned one after another. A surplus sub-group must not take
+// the first of them, which the next would make enough for the minimum of another gang.
 func TestSurplusLetsMinimumsHaveRoomThatGrows(t *testing.T) {
 	t.Parallel()
 	h := Key{Namespace: testNamespace, Name: "h"}

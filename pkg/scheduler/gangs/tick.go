@@ -64,8 +64,8 @@ func (r *Registry) Tick(now time.Time) Effects {
 	return r.endCall(e)
 }
 
-// sortDue sorts gangs in the order of the queue, since not all that have changed may be afforded. Those that were put off for
-// fairAfter come first.
+// sortDue sorts gangs in the order of the queue, since not all that have changed may be afforded. Those that were put
+// off for fairAfter come first.
 func sortDue(due []*gangState, now time.Time) {
 	if len(due) < 2 {
 		return

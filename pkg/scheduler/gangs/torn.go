@@ -15,9 +15,9 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 )
 
-// A unit of surplus is torn if its plan was bound only in part. Its waiting pods are tried first (hasTornGroup). If it cannot
-// be completed within the repair time, the pods that this scheduler bound for it are released, like those of a partial
-// gang, and the sub-group starts again as a unit (docs/decisions, G20).
+// A unit of surplus is torn if its plan was bound only in part. Its waiting pods are tried first (hasTornGroup). If it
+// cannot be completed within the repair time, the pods that this scheduler bound for it are released, like those of a
+// partial gang, and the sub-group starts again as a unit (docs/decisions, G20).
 //
 // A sub-group that had its minimum is never released. The proof that it had not is the memory of this process:
 //

@@ -46,7 +46,8 @@ func (s *story) tears(leader string, names ...string) *story {
 	return s.leads(leader).commits(names...).assumes(names...).arrives(names...).posts(names[:last]...).shownMarked(names[:last]...).releases(names[last])
 }
 
-// repairs calls PodsToRelease every second, like package release, and returns the names of the pods that the last call returned.
+// repairs calls PodsToRelease every second, like package release, and returns the names of the pods that the last call
+// returned.
 func (s *story) repairs(seconds int) []string {
 	var names []string
 	for range seconds {
@@ -70,8 +71,8 @@ func (s *story) wantReleased(seconds int, want ...string) *story {
 	return s
 }
 
-// torn is a gang whose minimum, sub-group x, is bound. Of sub-group y, which is above the minimum, two of three pods are
-// bound, and the binding of y2 was refused.
+// torn is a gang whose minimum, sub-group x, is bound. Of sub-group y, which is above the minimum, two of three pods
+// are bound, and the binding of y2 was refused.
 func torn(t *testing.T) *story {
 	t.Helper()
 	s := begin(t).group(podGroup().MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 3).SubGroup("z", 2))
@@ -296,7 +297,8 @@ func TestOnlyMarkedPodsOfATornUnitAreReleased(t *testing.T) {
 	})
 }
 
-// A sub-group that was begun because the gang lacked its minimum is not surplus, and stays when others complete the minimum.
+// A sub-group that was begun because the gang lacked its minimum is not surplus, and stays when others complete the
+// minimum.
 func TestATornSubGroupOfTheMinimumIsKept(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinSubGroup(2).SubGroup("x", 1).SubGroup("y", 3).SubGroup("z", 1)).

@@ -84,8 +84,8 @@ func (m *member) isDeparting() bool {
 	return departs
 }
 
-// departure returns by which preemption the pod is being deleted; nil: its deletion was accepted. departs is false if it is not
-// being deleted, or its end was observed.
+// departure returns by which preemption the pod is being deleted; nil: its deletion was accepted. departs is false if
+// it is not being deleted, or its end was observed.
 func (m *member) departure() (by *evictions.Eviction, departs bool) {
 	if m == nil {
 		return nil, false
@@ -115,9 +115,9 @@ func (g *gangState) countsWithoutVictims() gang.Counts {
 	return counts
 }
 
-// recordDeparting records that a member is being deleted by a preemption; nil: its deletion was accepted. It departs, and counts as
-// bound, until its end is observed, whether it was chosen as a pod of its gang or as one without a gang, and whatever it counts in by
-// now. A pod that is no member is in Registry.plainVictims until it becomes one.
+// recordDeparting records that a member is being deleted by a preemption; nil: its deletion was accepted. It departs,
+// and counts as bound, until its end is observed, whether it was chosen as a pod of its gang or as one without a gang,
+// and whatever it counts in by now. A pod that is no member is in Registry.plainVictims until it becomes one.
 func (r *Registry) recordDeparting(m *member, by *evictions.Eviction) {
 	delete(r.plainVictims, m.pod.UID)
 	if !m.isBound() {
@@ -132,8 +132,8 @@ func (r *Registry) recordDeparting(m *member, by *evictions.Eviction) {
 	}
 }
 
-// isLosingPods reports whether pods of the gang are being preempted, and not all of their deletions have been observed. Nothing is
-// planned for it meanwhile: a new pod could be bound beside pods that have ended.
+// isLosingPods reports whether pods of the gang are being preempted, and not all of their deletions have been observed.
+// Nothing is planned for it meanwhile: a new pod could be bound beside pods that have ended.
 func (g *gangState) isLosingPods() bool { return g.victimOf != nil || len(g.departing) > 0 }
 
 // isSettled reports whether it is known which bound pods the gang has.

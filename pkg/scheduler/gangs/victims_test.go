@@ -64,8 +64,8 @@ func describePods(pods []*corev1.Pod) string {
 	return strings.Join(names, "+")
 }
 
-// A gang whose pods were preempted is not planned before the end of each of them is observed: new pods could be bound beside none of
-// the old ones. It is planned then, and if the rest cannot be deleted.
+// A gang whose pods were preempted is not planned before the end of each of them is observed: new pods could be bound
+// beside none of the old ones. It is planned then, and if the rest cannot be deleted.
 func TestAGangThatLosesPodsIsNotPlanned(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -113,8 +113,9 @@ func TestAGangThatLosesPodsIsNotPlanned(t *testing.T) {
 	}
 }
 
-// While the victims of a pod without a gang are being marked, nothing is planned for their gangs, and no other pod takes them. If one
-// of them cannot be marked, or a gang has changed, or the pod is gone, nobody ends, and the gangs are as before.
+// While the victims of a pod without a gang are being marked, nothing is planned for their gangs, and no other pod
+// takes them. If one of them cannot be marked, or a gang has changed, or the pod is gone, nobody ends, and the gangs
+// are as before.
 func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -185,7 +186,8 @@ func TestVictimsOfAPodThatAreNotMarked(t *testing.T) {
 	}
 }
 
-// A pod that preempts does not preempt again before its victims have ended. If it does not fit then, it waits for a while.
+// A pod that preempts does not preempt again before its victims have ended. If it does not fit then, it waits for a
+// while.
 func TestAPodThatPreempts(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -267,8 +269,9 @@ func TestAPodThatPreempts(t *testing.T) {
 	}
 }
 
-// The filters count the pods that are nominated for a node, and so a pod whose victim has ended may not fit there before the victims of
-// others have ended, too. It has not preempted in vain, and searches for no other victims, until these have.
+// The filters count the pods that are nominated for a node, and so a pod whose victim has ended may not fit there
+// before the victims of others have ended, too. It has not preempted in vain, and searches for no other victims, until
+// these have.
 func TestAPodWaitsForTheVictimsOfOthersOnItsNode(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -430,7 +433,8 @@ func TestSearchesForPodsThatAreCutShort(t *testing.T) {
 	}
 }
 
-// A pod without a gang ends no pod of the same or a higher priority with its gang, whatever the priority of the gang is.
+// A pod without a gang ends no pod of the same or a higher priority with its gang, whatever the priority of the gang
+// is.
 func TestNoPodOfAHigherPriorityEndsForAPod(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(2)).pods(memberPod("a").Node("n"), memberPod("b").Node("n").Priority(100))
@@ -460,8 +464,8 @@ func TestNoPodOfAHigherPriorityEndsForAPod(t *testing.T) {
 	}
 }
 
-// The informer handlers of the scheduler may be ahead of the registry's: the cycle of a pod sees a pod of a lower priority that was not
-// observed yet. No event of the queue follows, so the registry lets the pod be tried again.
+// The informer handlers of the scheduler may be ahead of the registry's: the cycle of a pod sees a pod of a lower
+// priority that was not observed yet. No event of the queue follows, so the registry lets the pod be tried again.
 func TestAPodIsTriedWhenALowerPriorityIsObserved(t *testing.T) {
 	t.Parallel()
 	high := func() *wrappers.PodWrapper {

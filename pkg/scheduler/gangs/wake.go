@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RecordRoomGrowth records that a node was added or has grown, or a bound pod was removed. Single surplus pods wait for some time
-// after it (Options.SingleSurplusAfter). It wakes no gang: see Changed.
+// RecordRoomGrowth records that a node was added or has grown, or a bound pod was removed. Single surplus pods wait for
+// some time after it (Options.SingleSurplusAfter). It wakes no gang: see Changed.
 func (r *Registry) RecordRoomGrowth() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.recordRoomGrowth()
 }
 
-// RecordCycleFailed records that the pod's scheduling cycle or binding has failed. If the attempt of a leader ended without
-// a plan, a refusal or another gang to wait for (for example because the scheduler failed before the attempt), the
-// leader is woken again after a pause. The pause grows while its cycles end before an attempt begins.
+// RecordCycleFailed records that the pod's scheduling cycle or binding has failed. If the attempt of a leader ended
+// without a plan, a refusal or another gang to wait for (for example because the scheduler failed before the attempt),
+// the leader is woken again after a pause. The pause grows while its cycles end before an attempt begins.
 func (r *Registry) RecordCycleFailed(uid types.UID, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -42,8 +42,8 @@ func (r *Registry) RecordCycleFailed(uid types.UID, now time.Time) {
 	r.reindex(g)
 }
 
-// RecordRequeued records that the queue contains the pod of a failed cycle again. A leader whose attempt is to be repeated is
-// activated now: until the next Tick, gangs that follow it could be tried before.
+// RecordRequeued records that the queue contains the pod of a failed cycle again. A leader whose attempt is to be
+// repeated is activated now: until the next Tick, gangs that follow it could be tried before.
 func (r *Registry) RecordRequeued(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,8 +67,8 @@ func (g *gangState) wakeLeader(now time.Time) []*corev1.Pod {
 	return []*corev1.Pod{m.pod}
 }
 
-// wakeLeaderAgain lets the leader be woken once more, because its cycle ended without a plan or a refusal: by RecordRequeued, or by
-// Tick.
+// wakeLeaderAgain lets the leader be woken once more, because its cycle ended without a plan or a refusal: by
+// RecordRequeued, or by Tick.
 func (r *Registry) wakeLeaderAgain(g *gangState) {
 	if g.leader != "" {
 		r.enterPhase(g, Elected)
@@ -76,11 +76,11 @@ func (r *Registry) wakeLeaderAgain(g *gangState) {
 	r.reindex(g)
 }
 
-// MustYield reports whether the leader's gang must let another gang go first. This is a gang that precedes it in the queue
-// (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only just now, because the
-// gang is retried or has yielded itself; or a gang that a failed binding left partially bound a moment ago. Without this
-// rule, room that an old gang waits for would go to the youngest. The gang that yields is woken when the other one was
-// tried, and yields for at most one second in total, so that many old gangs cannot block it forever.
+// MustYield reports whether the leader's gang must let another gang go first. This is a gang that precedes it in the
+// queue (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only just now,
+// because the gang is retried or has yielded itself; or a gang that a failed binding left partially bound a moment ago.
+// Without this rule, room that an old gang waits for would go to the youngest. The gang that yields is woken when the
+// other one was tried, and yields for at most one second in total, so that many old gangs cannot block it forever.
 func (r *Registry) MustYield(pod *corev1.Pod, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,8 @@ func (r *Registry) MustYield(pod *corev1.Pod, now time.Time) bool {
 	return true
 }
 
-// firstPreceding returns the first gang in rank order that others let go first, if it precedes the given one. nil: none does.
+// firstPreceding returns the first gang in rank order that others let go first, if it precedes the given one. nil: none
+// does.
 func (r *Registry) firstPreceding(g *gangState) *gangState {
 	first, ok := r.firstByRank(r.index.first)
 	if !ok || first == g || first.rank.Compare(g.leaderRank()) >= 0 {

@@ -36,14 +36,16 @@ type Work struct {
 	Cuts int
 	// Relied are, by node, the labels on which the plan relies. It is set before CommitPlan.
 	Relied map[string]map[string]string
-	// Lacking returns which planned node lacks room now, "" if none does; nil: it is not known. It is set before CommitPlan and
-	// called when the barrier opens, when all members are assumed.
+	// Lacking returns which planned node lacks room now, "" if none does; nil: it is not known. It is set before
+	// CommitPlan and called when the barrier opens, when all members are assumed.
 	Lacking func() string
-	// TakesMoreThanRoom: other pods cannot see on the planned nodes all that the plan takes. It is set before IsPassable and CommitPlan.
+	// TakesMoreThanRoom: other pods cannot see on the planned nodes all that the plan takes. It is set before
+	// IsPassable and CommitPlan.
 	TakesMoreThanRoom bool
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
-	// admitted, as units (docs/decisions, G12, G20). For LostUnit it contains the pods of sub-groups that lost all of theirs,
-	// for SurplusUnit those of sub-groups that are not satisfied, for SurplusSingle those of sub-groups that are.
+	// admitted, as units (docs/decisions, G12, G20). For LostUnit it contains the pods of sub-groups that lost all of
+	// theirs, for SurplusUnit those of sub-groups that are not satisfied, for SurplusSingle those of sub-groups that
+	// are.
 	Problem placement.Problem
 	// Singles is set for Refill only: the waiting pods of admitted sub-groups below their minimum, in the form of
 	// surplus, because each such pod is useful by itself. Lacks is the number of pods that each of these sub-groups
@@ -97,8 +99,8 @@ func (g *gangState) rememberLost(m *member) {
 	}
 }
 
-// BeginAttempt returns what the pod's cycle must plan, if the pod is its gang's leader and a plan may be made now. Otherwise
-// it returns nil and the reason.
+// BeginAttempt returns what the pod's cycle must plan, if the pod is its gang's leader and a plan may be made now.
+// Otherwise it returns nil and the reason.
 func (r *Registry) BeginAttempt(pod *corev1.Pod) (*Work, string) {
 	buffer := rowBuffers.Get().(*[]row)
 	defer func() {
@@ -154,7 +156,8 @@ type standing struct {
 	torn     map[*gang.Group]bool        // partially bound sub-groups: can be completed; nil: the tree is not satisfied
 }
 
-// beginAttempt is the part of BeginAttempt that needs the lock. It copies the rows of the pods that may be planned to the buffer.
+// beginAttempt is the part of BeginAttempt that needs the lock. It copies the rows of the pods that may be planned to
+// the buffer.
 func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing, string) {
 	*buffer = (*buffer)[:0]
 	r.mu.Lock()
@@ -242,8 +245,9 @@ func (g *gangState) standing(task Task, profile string) standing {
 	return s
 }
 
-// Asker returns who looks for room: with the lowest priority at which the gang may preempt, or, while others end for it, with that for which
-// they do. Otherwise pods that were preempted took the room back that is kept for the preemptor.
+// Asker returns who looks for room: with the lowest priority at which the gang may preempt, or, while others end for
+// it, with that for which they do. Otherwise pods that were preempted took the room back that is kept for the
+// preemptor.
 func (w *Work) Asker() reservations.Asker {
 	return reservations.Asker{Gang: w.Gang, Priority: w.roomPriority, Surplus: w.Task.isSurplus()}
 }
@@ -367,8 +371,8 @@ func (w *Work) Reclass(classify func(pods []*corev1.Pod, classes []int) (of []in
 	w.Classes = first
 }
 
-// Leaves returns, by class index, the leaf of the class's pods. Pods for which room is reserved share no class with pods
-// of another leaf; for other classes the leaf is that of one of their pods.
+// Leaves returns, by class index, the leaf of the class's pods. Pods for which room is reserved share no class with
+// pods of another leaf; for other classes the leaf is that of one of their pods.
 func (w *Work) Leaves() []string {
 	leaves := make([]string, len(w.Classes))
 	for _, problem := range []placement.Problem{w.Problem, w.Singles} {

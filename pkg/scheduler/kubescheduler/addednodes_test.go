@@ -19,7 +19,8 @@ func TestAddedNodesMayHelp(t *testing.T) {
 		n := int32(pods)
 		return placement.Problem{Tree: buildTree(t, gang.Node{MinMember: &n}), Pods: map[string][]placement.Pod{"": waiting(pods, 0)}, Required: map[string]string{"": level}}
 	}
-	// pairs returns a gang that needs all of its sub-groups, with as many pods each, of which the first requires a rack.
+	// pairs returns a gang that needs all of its sub-groups, with as many pods each, of which the first requires a
+	// rack.
 	pairs := func(pods ...int) placement.Problem {
 		p := placement.Problem{Pods: map[string][]placement.Pod{}, Required: map[string]string{"a": rackLevel}}
 		var groups []gang.Node

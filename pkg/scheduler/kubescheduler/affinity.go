@@ -169,8 +169,8 @@ func (w *Snapshot) nearnessOf(c *class, key string, self bool) *nearness {
 // affinityReason is the reason of InterPodAffinity for a node without a matching pod.
 const affinityReason = "node(s) didn't match pod affinity rules"
 
-// linkClasses finds the linked classes, which have domains of the same keys, and determines whether the pods of each must share
-// one.
+// linkClasses finds the linked classes, which have domains of the same keys, and determines whether the pods of each
+// must share one.
 func (w *Snapshot) linkClasses() {
 	for _, c := range w.classes {
 		for _, o := range c.links {
@@ -205,8 +205,8 @@ func (w *Snapshot) linkClasses() {
 	}
 }
 
-// anchorClasses finds among linked classes those whose pods must all be in one domain, whatever the order in which they are
-// placed:
+// anchorClasses finds among linked classes those whose pods must all be in one domain, whatever the order in which they
+// are placed:
 //
 //   - a class of one pod;
 //   - classes that share an unbound claim;

@@ -36,8 +36,8 @@ func TestLeaderBesideRunningOnes(t *testing.T) {
 	c.check(t, g, plan)
 }
 
-// TestWorkersBesideTheirOwnLeaders: the workers of each replica share a rack with the leader of their replica, and a helper with its
-// workers. Of many replicas no order by class has every leader first.
+// TestWorkersBesideTheirOwnLeaders: the workers of each replica share a rack with the leader of their replica, and a
+// helper with its workers. Of many replicas no order by class has every leader first.
 func TestWorkersBesideTheirOwnLeaders(t *testing.T) {
 	for _, replicas := range []int{1, 2, 4, 8, 16} {
 		t.Run(fmt.Sprint(replicas), func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestWorkersBesideTheirOwnLeaders(t *testing.T) {
 	}
 }
 
-// TestRunningPodOnANodeWithoutALabel: a pod on a node that has only one of two topology labels counts for that one, so it
-// helps to allow nodes that have both.
+// TestRunningPodOnANodeWithoutALabel: a pod on a node that has only one of two topology labels counts for that one, so
+// it helps to allow nodes that have both.
 func TestRunningPodOnANodeWithoutALabel(t *testing.T) {
 	leader := role{name: "leader", gpus: 1}
 	worker := role{name: "worker", gpus: 3, keys: []string{"rack", "zone"}, follow: map[string]string{"role": "leader"}}
@@ -403,8 +403,8 @@ func (c *cluster) clear() {
 	c.refresh()
 }
 
-// solve returns the steps of a plan, nil if there is none. It tries all orders and nodes; only the number of pods of each
-// role on each node matters for the pods that follow.
+// solve returns the steps of a plan, nil if there is none. It tries all orders and nodes; only the number of pods of
+// each role on each node matters for the pods that follow.
 func (c *cluster) solve(g leaves) []string {
 	byRole := map[string][]*corev1.Pod{}
 	var roles []string

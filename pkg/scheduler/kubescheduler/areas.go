@@ -36,8 +36,8 @@ type confinedClass struct {
 	area  placement.Area
 }
 
-// classAt returns the class of a number, and the area in which the pods must be placed. A class and those confined to areas
-// share all that is known about it; only the nodes to choose from differ.
+// classAt returns the class of a number, and the area in which the pods must be placed. A class and those confined to
+// areas share all that is known about it; only the nodes to choose from differ.
 func (w *Snapshot) classAt(index int) (*class, placement.Area) {
 	if index < len(w.classes) {
 		return w.classes[index], 0
@@ -46,8 +46,8 @@ func (w *Snapshot) classAt(index int) (*class, placement.Area) {
 	return w.classes[n.class], n.area
 }
 
-// Areas implements placement.World. The areas are sorted by the values of the labels. An empty value is a value like any
-// other. A level of which a key is empty, or a label of no node, has no areas.
+// Areas implements placement.World. The areas are sorted by the values of the labels. An empty value is a value like
+// any other. A level of which a key is empty, or a label of no node, has no areas.
 func (w *Snapshot) Areas(level string, within placement.Area) []placement.Area {
 	key := levelIn{level, within}
 	list, known := w.areasOf[key]
@@ -221,8 +221,9 @@ func (w *Snapshot) areaAt(list []placement.Area, i int) (placement.Area, bool) {
 	return list[k], true
 }
 
-// AreaName returns the key of the innermost label of an area's level, and the value of that label, after those of the labels before
-// it if that of another domain is the same: b0/r0. Both are "" for area 0; the value may be "" for others, too.
+// AreaName returns the key of the innermost label of an area's level, and the value of that label, after those of the
+// labels before it if that of another domain is the same: b0/r0. Both are "" for area 0; the value may be "" for
+// others, too.
 func (w *Snapshot) AreaName(a placement.Area) (key, value string) {
 	if a == 0 {
 		return "", ""
@@ -235,7 +236,8 @@ func (w *Snapshot) AreaName(a placement.Area) (key, value string) {
 	return key, value[strings.LastIndex(value, ",")+1:]
 }
 
-// AreaValue returns the values of the labels of an area's level, separated by commas. "": area 0, or the value of its label.
+// AreaValue returns the values of the labels of an area's level, separated by commas. "": area 0, or the value of its
+// label.
 func (w *Snapshot) AreaValue(a placement.Area) string {
 	if a == 0 {
 		return ""
@@ -345,8 +347,8 @@ func (w *Snapshot) nodesByValue(top *topology, a placement.Area) iter.Seq2[int, 
 	return maps.All(nodes)
 }
 
-// FindUnnested returns the first of the pairs of labels of which neither divides the domains of the other on the nodes that have
-// both.
+// FindUnnested returns the first of the pairs of labels of which neither divides the domains of the other on the nodes
+// that have both.
 func (w *Snapshot) FindUnnested(pairs []podgroup.LabelPair) (u podgroup.UnnestedLabels, found bool) {
 	for _, pair := range pairs {
 		inner, outer := w.nodes.topologyOf(pair.Inner), w.nodes.topologyOf(pair.Outer)

@@ -134,8 +134,8 @@ func TestAreas(t *testing.T) {
 	}
 }
 
-// confinement compares a Snapshot whose classes are confined to areas with one whose classes have the labels of the areas in
-// their node affinity.
+// confinement compares a Snapshot whose classes are confined to areas with one whose classes have the labels of the
+// areas in their node affinity.
 type confinement struct {
 	t         *testing.T
 	rng       *rand.Rand
@@ -174,9 +174,9 @@ func (d *confinement) randomArea() (way []areaStep, labels []corev1.NodeSelector
 	return way, labels
 }
 
-// TestConfinedClassesAreAsWithNodeAffinity makes the same calls for classes that are confined to areas, and for classes with
-// required node affinity to the labels of the areas, on random clusters: places and takes back pods, frees and restores
-// running ones. The results must be the same.
+// TestConfinedClassesAreAsWithNodeAffinity makes the same calls for classes that are confined to areas, and for classes
+// with required node affinity to the labels of the areas, on random clusters: places and takes back pods, frees and
+// restores running ones. The results must be the same.
 func TestConfinedClassesAreAsWithNodeAffinity(t *testing.T) {
 	t.Parallel()
 	repeats := 24 * rounds.Number()
@@ -299,8 +299,8 @@ func (d *confinement) step() {
 	}
 }
 
-// place places a pod on the same node in both Snapshots. Where pods of other classes must follow, the order of the nodes may
-// differ: a class with node affinity is one more that follows.
+// place places a pod on the same node in both Snapshots. Where pods of other classes must follow, the order of the
+// nodes may differ: a class with node affinity is one more that follows.
 func (d *confinement) place(k int, domain string) {
 	d.t.Helper()
 	want, takes := d.want.Place(k, domain)
@@ -464,8 +464,8 @@ func (d *confinement) checkDomains(k int) {
 	}
 }
 
-// TestOrderInAreas: the nodes of small and of large areas are used in the order of the class, also after placements were taken
-// back.
+// TestOrderInAreas: the nodes of small and of large areas are used in the order of the class, also after placements
+// were taken back.
 func TestOrderInAreas(t *testing.T) {
 	t.Parallel()
 	objects := append(racks(40, 2), runningOn("n3", "on-n3", 1).Obj(), runningOn("n6", "on-n6", 1).Obj())
@@ -591,7 +591,8 @@ func TestRoomsWithoutBarredNodes(t *testing.T) {
 	}
 }
 
-// TestResourcesOfAreas checks what is free in an area, also of pods that are freed, on nodes that take a pod of the plan.
+// TestResourcesOfAreas checks what is free in an area, also of pods that are freed, on nodes that take a pod of the
+// plan.
 func TestResourcesOfAreas(t *testing.T) {
 	t.Parallel()
 	node := func(name, rack string, gpus int64) runtime.Object {

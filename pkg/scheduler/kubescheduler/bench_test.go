@@ -209,8 +209,8 @@ func BenchmarkGangOf16(b *testing.B) {
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
-// BenchmarkReservations plans a gang of 16 on 5,000 nodes while there are as many reservations as possible: with the same
-// as before, and after one of them has ended.
+// BenchmarkReservations plans a gang of 16 on 5,000 nodes while there are as many reservations as possible: with the
+// same as before, and after one of them has ended.
 func BenchmarkReservations(b *testing.B) {
 	for _, n := range []int{1024, 8192} {
 		c := large(b, 5000)
@@ -326,8 +326,8 @@ func BenchmarkRack(b *testing.B) {
 	benchmarkPlan(b, c, g, true)
 }
 
-// BenchmarkReplica plans a leader and 127 workers that follow leaders over racks, in a cluster of 312 racks. Leaders with
-// equal labels run in four racks, and one rack, or none, is free.
+// BenchmarkReplica plans a leader and 127 workers that follow leaders over racks, in a cluster of 312 racks. Leaders
+// with equal labels run in four racks, and one rack, or none, is free.
 func BenchmarkReplica(b *testing.B) {
 	leader := role{name: "leader", gpus: 1}
 	worker := role{name: "worker", gpus: 1, keys: []string{"rack"}, follow: map[string]string{"role": "leader"}}
@@ -360,8 +360,8 @@ func BenchmarkSharedClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkVolumes plans 512 pods with a volume of their own, of which each node can attach many, beside the same gang without them, and
-// pods with a local volume each.
+// BenchmarkVolumes plans 512 pods with a volume of their own, of which each node can attach many, beside the same gang
+// without them, and pods with a local volume each.
 func BenchmarkVolumes(b *testing.B) {
 	const driver = "disks.example.com"
 	var objects []runtime.Object
@@ -405,8 +405,8 @@ func unboundClaim(name string) []runtime.Object {
 	}
 }
 
-// BenchmarkDevices plans a gang of 512 pods with a ResourceClaim each, on nodes with 8 devices, beside the same gang with
-// extended resources.
+// BenchmarkDevices plans a gang of 512 pods with a ResourceClaim each, on nodes with 8 devices, beside the same gang
+// with extended resources.
 func BenchmarkDevices(b *testing.B) {
 	for _, nodes := range []int{64, 1000} {
 		objects := []runtime.Object{deviceClass("gpu", "gpu.example.com", "")}
@@ -427,8 +427,8 @@ func BenchmarkDevices(b *testing.B) {
 	}
 }
 
-// BenchmarkExplain measures the numbers of a refusal on 5,000 nodes with eight pods each: those of the nodes, what pods of
-// lower priority hold, and the reason of 100 leaders with workers, for which the nodes are imagined empty.
+// BenchmarkExplain measures the numbers of a refusal on 5,000 nodes with eight pods each: those of the nodes, what pods
+// of lower priority hold, and the reason of 100 leaders with workers, for which the nodes are imagined empty.
 func BenchmarkExplain(b *testing.B) {
 	c := newCluster(b)
 	for i := range 5000 {
@@ -479,10 +479,11 @@ func BenchmarkExplain(b *testing.B) {
 	})
 }
 
-// BenchmarkFree decides which pods end for a gang on 5,000 nodes that are full with 40,000 pods of three priorities: of 5,000 gangs that
-// need six of their eight pods, on two neighbouring nodes, without and with a PodDisruptionBudget for each gang; or of 1,000 gangs of 40
-// sub-groups of a pod, of which 30 are needed, on ten neighbouring nodes. The time is that of all that the scheduling
-// loop does for it: the snapshot, the screening, the candidates, of which the share is printed, and the search.
+// BenchmarkFree decides which pods end for a gang on 5,000 nodes that are full with 40,000 pods of three priorities: of
+// 5,000 gangs that need six of their eight pods, on two neighbouring nodes, without and with a PodDisruptionBudget for
+// each gang; or of 1,000 gangs of 40 sub-groups of a pod, of which 30 are needed, on ten neighbouring nodes. The time
+// is that of all that the scheduling loop does for it: the snapshot, the screening, the candidates, of which the share
+// is printed, and the search.
 func BenchmarkFree(b *testing.B) {
 	b.Run("gangs", func(b *testing.B) { benchmarkFree(b, 8, false) })
 	b.Run("budgets", func(b *testing.B) { benchmarkFree(b, 8, true) })
@@ -595,8 +596,8 @@ func benchmarkFree(b *testing.B, size int, budgets bool) {
 	}
 }
 
-// BenchmarkAreas measures, on 5,000 nodes in 312 racks, what a plan asks before it places pods: the racks and the room for a
-// class in each. Then one pod is placed and taken back in each rack, and in any, beside as many confined classes.
+// BenchmarkAreas measures, on 5,000 nodes in 312 racks, what a plan asks before it places pods: the racks and the room
+// for a class in each. Then one pod is placed and taken back in each rack, and in any, beside as many confined classes.
 func BenchmarkAreas(b *testing.B) {
 	c := newCluster(b)
 	const nodes = 5000
@@ -665,8 +666,8 @@ func BenchmarkAreas(b *testing.B) {
 	}
 }
 
-// BenchmarkLevels divides 10,000 nodes by levels of one to sixteen labels with long values; the last one has a domain for
-// each node.
+// BenchmarkLevels divides 10,000 nodes by levels of one to sixteen labels with long values; the last one has a domain
+// for each node.
 func BenchmarkLevels(b *testing.B) {
 	c := newCluster(b)
 	const nodes, labels = 10_000, 16
@@ -725,8 +726,8 @@ func BenchmarkLevels(b *testing.B) {
 	})
 }
 
-// BenchmarkLevelGangs plans gangs with required topology levels: on 5,000 nodes in 312 racks, in blocks of 8, and on 10,000 nodes
-// each of which is a domain.
+// BenchmarkLevelGangs plans gangs with required topology levels: on 5,000 nodes in 312 racks, in blocks of 8, and on
+// 10,000 nodes each of which is a domain.
 func BenchmarkLevelGangs(b *testing.B) {
 	labeled := func(nodes, domains int) *cluster {
 		c := newCluster(b)

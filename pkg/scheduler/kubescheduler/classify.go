@@ -112,20 +112,20 @@ type Classes struct {
 	Size []int         // by class: number of its pods
 	// Members are its pods, by class; nil if no pod has PersistentVolumeClaims.
 	Members [][]*corev1.Pod
-	// SharedClaims and SharedVolumes are the names of the ResourceClaims, and of the PersistentVolumeClaims, that more than one of
-	// the pods uses.
+	// SharedClaims and SharedVolumes are the names of the ResourceClaims, and of the PersistentVolumeClaims, that more
+	// than one of the pods uses.
 	SharedClaims, SharedVolumes sets.Set[string]
 }
 
 // Classify groups pods of one namespace. base is, by pod, a number that is equal for pods with equal
 // podgroup.ClassKey, which covers everything that the filters read except labels and claims.
 //
-// A label is relevant only if an existing selector can read it: in an affinity term of a pod on a node of the
-// snapshot or of one of the given pods, or in one of their spread constraints. If the profile has hard default
-// constraints, all labels are relevant, because the services and controllers that select the pods decide then. A
-// bound claim is relevant by the constraints of its volume, one that is not bound by what it asks for; it is identified by
-// its name if several of the pods use it, if a pod on a node does, or if a volume was made for it. A claim of devices is relevant
-// by what it asks for, or by where its devices are; it is identified by its name if several of the pods use it.
+// A label is relevant only if an existing selector can read it: in an affinity term of a pod on a node of the snapshot
+// or of one of the given pods, or in one of their spread constraints. If the profile has hard default constraints, all
+// labels are relevant, because the services and controllers that select the pods decide then. A bound claim is relevant
+// by the constraints of its volume, one that is not bound by what it asks for; it is identified by its name if several
+// of the pods use it, if a pod on a node does, or if a volume was made for it. A claim of devices is relevant by what
+// it asks for, or by where its devices are; it is identified by its name if several of the pods use it.
 //
 // NewSnapshot must be called next with the same nodes, before they change.
 //
@@ -189,8 +189,8 @@ func (v *FilterCache) Classify(f framework.Framework, nodes []fwk.NodeInfo, pods
 	return out
 }
 
-// labelsRead returns the keys of the labels that filters may read, sorted, whether they may read all labels, and whether any
-// of the pods has ResourceClaims, or PersistentVolumeClaims.
+// labelsRead returns the keys of the labels that filters may read, sorted, whether they may read all labels, and
+// whether any of the pods has ResourceClaims, or PersistentVolumeClaims.
 func (v *FilterCache) labelsRead(pods []*corev1.Pod, base []int) (keys []string, allLabels, claims, volumes bool) {
 	read := map[string]bool{}
 	for key := range v.nodes.selectors.count {

@@ -59,15 +59,15 @@ func devicesAsked(f framework.Framework, pod *corev1.Pod) string {
 	return string(asked)
 }
 
-// IsClaimAllocated reports whether devices are allocated to a ResourceClaim, as far as the scheduler knows. False also if it is
-// unknown.
+// IsClaimAllocated reports whether devices are allocated to a ResourceClaim, as far as the scheduler knows. False also
+// if it is unknown.
 func IsClaimAllocated(f framework.Framework, claim types.NamespacedName) bool {
 	known := knownClaim(f, claim)
 	return known != nil && known.Status.Allocation != nil
 }
 
-// AllocatedOnlyFor reports whether devices are allocated to a ResourceClaim that nobody uses but the given pods, as far as
-// the scheduler knows.
+// AllocatedOnlyFor reports whether devices are allocated to a ResourceClaim that nobody uses but the given pods, as far
+// as the scheduler knows.
 func AllocatedOnlyFor(f framework.Framework, claim types.NamespacedName, users sets.Set[types.UID]) bool {
 	known := knownClaim(f, claim)
 	return known != nil && known.Status.Allocation != nil && usedOnlyBy(known, users)
@@ -86,9 +86,9 @@ func knownClaim(f framework.Framework, name types.NamespacedName) *resourcev1.Re
 	return claim
 }
 
-// DeallocateClaim takes the devices away from a ResourceClaim that nobody uses but the given pods, as DynamicResources does
-// in its PostFilter, and waits until the scheduler has seen it. It reports whether the claim had devices, and whether it
-// has none now.
+// DeallocateClaim takes the devices away from a ResourceClaim that nobody uses but the given pods, as DynamicResources
+// does in its PostFilter, and waits until the scheduler has seen it. It reports whether the claim had devices, and
+// whether it has none now.
 func DeallocateClaim(ctx context.Context, f framework.Framework, name types.NamespacedName, users sets.Set[types.UID]) (had, free bool) {
 	logger := klog.FromContext(ctx)
 	claims := f.ClientSet().ResourceV1().ResourceClaims(name.Namespace)

@@ -37,9 +37,9 @@ type demand struct {
 	complete bool
 }
 
-// countSlots returns for how many such pods the free amounts suffice: free(k) is that of requests[k], free(len(requests)) that
-// of pods. It is an upper bound: other filters may refuse. If there is no room, lacking is the index of the first request that
-// leaves none, -1: the number of pods does.
+// countSlots returns for how many such pods the free amounts suffice: free(k) is that of requests[k],
+// free(len(requests)) that of pods. It is an upper bound: other filters may refuse. If there is no room, lacking is the
+// index of the first request that leaves none, -1: the number of pods does.
 func (d *demand) countSlots(free func(k int) int64) (slots, lacking int) {
 	n := int64(math.MaxInt32)
 	lacking = -1
@@ -106,8 +106,8 @@ func (d *demand) lostSlots(node fwk.NodeInfo, other *demand) int {
 }
 
 // demandOf determines which of a pod's requests the profile's NodeResourcesFit counts, because its arguments may name
-// resources to be ignored. It runs the filter for artificial nodes that have nothing left of one resource each. filters are those of
-// the profile; state is that of the pod after PreFilter.
+// resources to be ignored. It runs the filter for artificial nodes that have nothing left of one resource each. filters
+// are those of the profile; state is that of the pod after PreFilter.
 func demandOf(ctx context.Context, f framework.Framework, filters []string, info *framework.PodInfo, state fwk.CycleState) demand {
 	skip := state.GetSkipFilterPlugins()
 	counts := func(name string) bool { return slices.Contains(filters, name) && !skip.Has(name) }

@@ -172,7 +172,8 @@ func (w *Snapshot) readDeviceDemand(c *class) error {
 		return nil
 	}
 	d, pod := &deviceDemand{}, c.info.Pod
-	// The plugin need not judge again what the plan does, which it would do with all slices of the cluster for each node.
+	// The plugin need not judge again what the plan does, which it would do with all slices of the cluster for each
+	// node.
 	replaced := !utilfeature.DefaultFeatureGate.Enabled(features.DRANodeAllocatableResources)
 	for _, name := range ResourceClaimsOf(pod) {
 		claim, err := dra.ResourceClaims().Get(pod.Namespace, name)
@@ -221,7 +222,8 @@ func (w *Snapshot) readDeviceDemand(c *class) error {
 	return nil
 }
 
-// deviceClassOf returns the DeviceClass that offers an extended resource on nodes without a device plugin. nil: none does.
+// deviceClassOf returns the DeviceClass that offers an extended resource on nodes without a device plugin. nil: none
+// does.
 func deviceClassOf(f fwk.Handle, name corev1.ResourceName) *resourcev1.DeviceClass {
 	dra := f.SharedDRAManager()
 	if dra == nil || !schedutil.IsDRAExtendedResourceName(name) {
@@ -270,8 +272,8 @@ func (d *devices) devicesOnNode(i int, node string) *nodeDevices {
 	return n
 }
 
-// countFree returns the number of devices of the node that are not allocated, some of which may be of no use. planned: those
-// of planned pods count as free.
+// countFree returns the number of devices of the node that are not allocated, some of which may be of no use. planned:
+// those of planned pods count as free.
 func (d *devices) countFree(n *nodeDevices, planned bool) int {
 	free := 0
 	for _, id := range n.ids {

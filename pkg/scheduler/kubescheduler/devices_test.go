@@ -107,8 +107,8 @@ func (c *cluster) reserve(pod *corev1.Pod, node fwk.NodeInfo) (fwk.CycleState, s
 	return state, ""
 }
 
-// A plan leaves to its next pod the devices that the real cycles of the pods before leave to it, and no others: pods are
-// placed, taken back and placed again in random order, and each verdict is compared with that of the stock plugins
+// A plan leaves to its next pod the devices that the real cycles of the pods before leave to it, and no others: pods
+// are placed, taken back and placed again in random order, and each verdict is compared with that of the stock plugins
 // after the real cycles of the pods that are planned now.
 func TestPlannedDevicesAreThoseOfRealCycles(t *testing.T) {
 	t.Parallel()
@@ -240,8 +240,8 @@ func TestExtendedResourceOfADevicePlugin(t *testing.T) {
 	}
 }
 
-// Of the resources that the profile ignores a plan counts nothing, and of those that a DeviceClass offers nothing that is certain for
-// all nodes. Only if there are none of the latter, the filters need not run for each planned pod.
+// Of the resources that the profile ignores a plan counts nothing, and of those that a DeviceClass offers nothing that
+// is certain for all nodes. Only if there are none of the latter, the filters need not run for each planned pod.
 func TestDemandOfExtendedResources(t *testing.T) {
 	t.Parallel()
 	const (

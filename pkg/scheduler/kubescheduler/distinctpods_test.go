@@ -299,8 +299,9 @@ func newDistinctPods(seed int64, filters ...string) *distinctPods {
 	return r
 }
 
-// TestDistinctPodsArePlannedAsByRealCycles: a class stands for pods that differ by their names, and by the names of their claims. A
-// plan takes another of them if and only if the stock filters take it, in a cluster in which the pods before are really assumed.
+// TestDistinctPodsArePlannedAsByRealCycles: a class stands for pods that differ by their names, and by the names of
+// their claims. A plan takes another of them if and only if the stock filters take it, in a cluster in which the pods
+// before are really assumed.
 func TestDistinctPodsArePlannedAsByRealCycles(t *testing.T) {
 	t.Parallel()
 	rounds := 3

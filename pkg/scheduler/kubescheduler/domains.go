@@ -109,7 +109,8 @@ func totalRequests(linked []*class, needs []int) []request {
 	return total
 }
 
-// countRoomIn counts the room on the nodes: for each class by itself, and for all together by the sum of their requests.
+// countRoomIn counts the room on the nodes: for each class by itself, and for all together by the sum of their
+// requests.
 func (w *Snapshot) countRoomIn(main corev1.ResourceName, nodes []int32, linked []*class, needs []int, total []request) domainRoom {
 	slots, free := make([]int, len(linked)), make([]int64, len(total))
 	room := domainRoom{fits: true}
@@ -156,9 +157,9 @@ func (w *Snapshot) Nodes(index, most int) []string {
 	return nodes
 }
 
-// lostSlots returns, by node, for how many fewer pods of the classes that follow the class there is room if a pod of the
-// class is placed there. Its pods must be placed first, so this order of the nodes leaves room for the others. nil: no
-// class follows it.
+// lostSlots returns, by node, for how many fewer pods of the classes that follow the class there is room if a pod of
+// the class is placed there. Its pods must be placed first, so this order of the nodes leaves room for the others. nil:
+// no class follows it.
 func (w *Snapshot) lostSlots(c *class, nodes []int32) map[int32]int {
 	var lost map[int32]int
 	for _, o := range c.linked {

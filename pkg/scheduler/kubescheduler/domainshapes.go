@@ -16,8 +16,8 @@ type DomainShape struct {
 	users  int
 }
 
-// FittingPods returns how many pods of the shape fit in the domain, or in that with the most room, according to the last
-// Update. It is an upper bound.
+// FittingPods returns how many pods of the shape fit in the domain, or in that with the most room, according to the
+// last Update. It is an upper bound.
 func (s *DomainShape) FittingPods() int {
 	if s.domain != noDomain {
 		return int(s.slots.fits.at(s.domain))
@@ -37,7 +37,8 @@ func (s *DomainShape) FittingGroups(pods int) int {
 	return groups
 }
 
-// gained reports whether the node of a position is in the domain, or for any in one, and was not with its former labels.
+// gained reports whether the node of a position is in the domain, or for any in one, and was not with its former
+// labels.
 func (s *DomainShape) gained(i int, before *corev1.Node) bool {
 	level := s.slots.level
 	now := level.of[i]
@@ -96,8 +97,8 @@ func (l *nodeLevel) hold(value string) int32 {
 	return d
 }
 
-// release ends a use of a domain. The number of one that is not used any longer may become that of another one: no shape has
-// slots in it.
+// release ends a use of a domain. The number of one that is not used any longer may become that of another one: no
+// shape has slots in it.
 func (l *nodeLevel) release(d int32) {
 	if d == noDomain {
 		return
@@ -128,8 +129,8 @@ type levelSlots struct {
 	only  map[int32]*DomainShape // by domain
 }
 
-// maxima is a number, at first 0, for each index, and the largest of them: the second half is the numbers, the entry k before is
-// the larger one of the entries 2k and 2k+1.
+// maxima is a number, at first 0, for each index, and the largest of them: the second half is the numbers, the entry k
+// before is the larger one of the entries 2k and 2k+1.
 type maxima []int64
 
 func (m maxima) largest() int64 {
@@ -173,8 +174,8 @@ func (m *maxima) add(i int32, n int64) {
 	}
 }
 
-// setNode records that the slots of a node have changed, and perhaps its domain. It calls raise with the tracked shapes of
-// which more pods fit on the node in its domain.
+// setNode records that the slots of a node have changed, and perhaps its domain. It calls raise with the tracked shapes
+// of which more pods fit on the node in its domain.
 func (l *levelSlots) setNode(old, d int32, before, after int64, raise func(*DomainShape)) {
 	if old != noDomain && old != d && before != 0 {
 		l.fits.add(old, -before)
@@ -218,8 +219,8 @@ func (s *Shapes) endLevels(i int) {
 	}
 }
 
-// moveLevels processes a different list of nodes, with their positions before, negative for new ones. The slots of nodes that are
-// gone no longer count.
+// moveLevels processes a different list of nodes, with their positions before, negative for new ones. The slots of
+// nodes that are gone no longer count.
 func (s *Shapes) moveLevels(from []int) {
 	kept := make([]bool, len(s.objects))
 	objects := make([]*corev1.Node, len(from))

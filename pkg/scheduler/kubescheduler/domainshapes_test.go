@@ -122,8 +122,8 @@ func TestANodeComesToADomainDuringAnAttempt(t *testing.T) {
 	}
 }
 
-// BenchmarkDomainShapes follows 10,000 nodes, in as many domains or in 625, for 50 shapes: a pod comes to and leaves the node that
-// was empty alone, so that the domain with the most room changes, and a node is added and removed.
+// BenchmarkDomainShapes follows 10,000 nodes, in as many domains or in 625, for 50 shapes: a pod comes to and leaves
+// the node that was empty alone, so that the domain with the most room changes, and a node is added and removed.
 func BenchmarkDomainShapes(b *testing.B) {
 	const nodes, shapesOf = 10_000, 50
 	for _, domains := range []int{625, nodes} {

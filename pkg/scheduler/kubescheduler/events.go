@@ -23,8 +23,8 @@ import (
 const (
 	// lateBy is the maximum delay of an event while bindings are being posted.
 	lateBy = 5 * time.Second
-	// latest is the delay from which events are posted concurrently although bindings are being posted: if these never end, more
-	// events could come than are posted one by one.
+	// latest is the delay from which events are posted concurrently although bindings are being posted: if these never
+	// end, more events could come than are posted one by one.
 	latest = time.Minute
 	// latePoll is how often a delayed event checks whether bindings are still being posted.
 	latePoll = 20 * time.Millisecond
@@ -35,11 +35,11 @@ const (
 	lateTimeout = 10 * time.Second
 )
 
-// DelayScheduled delays the events "Scheduled" of the pods selected by member as long as busy reports that bindings
-// are being posted, but not longer than five seconds; after that they are posted one by one, and after a minute
-// concurrently. An event costs the API server as much work as a binding: without the delay, half of its capacity is used for
-// events while gangs wait to be completed. The events have the usual content, and the time of the binding. They are lost only if the process ends
-// during the delay. It must be called before the scheduler runs.
+// DelayScheduled delays the events "Scheduled" of the pods selected by member as long as busy reports that bindings are
+// being posted, but not longer than five seconds; after that they are posted one by one, and after a minute
+// concurrently. An event costs the API server as much work as a binding: without the delay, half of its capacity is
+// used for events while gangs wait to be completed. The events have the usual content, and the time of the binding.
+// They are lost only if the process ends during the delay. It must be called before the scheduler runs.
 func DelayScheduled(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, busy func() bool) {
 	late := &lateEvents{busy: busy, clock: clock.RealClock{}}
 	host, _ := os.Hostname() // as the stock recorder
@@ -153,8 +153,8 @@ func (l *lateEvents) postEvents() {
 	}
 }
 
-// nextEvent returns the event that may be posted now, nil if it must wait. alone: no other event should be posted at the
-// same time. more is false if there is no event; the caller must then end.
+// nextEvent returns the event that may be posted now, nil if it must wait. alone: no other event should be posted at
+// the same time. more is false if there is no event; the caller must then end.
 func (l *lateEvents) nextEvent() (post func(), alone, more bool) {
 	busy := l.busy()
 	l.mu.Lock()

@@ -21,7 +21,8 @@ func manyNodes(n int) []fwk.NodeInfo {
 	return nodes
 }
 
-// TestPlaceEndsWithTheTime: a search over the nodes does not continue when the plan's time is over, unless it is given more.
+// TestPlaceEndsWithTheTime: a search over the nodes does not continue when the plan's time is over, unless it is given
+// more.
 func TestPlaceEndsWithTheTime(t *testing.T) {
 	t.Parallel()
 	f := newCounted(t)

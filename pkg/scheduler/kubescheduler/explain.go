@@ -22,8 +22,8 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// Explain implements placement.World. The results of plainFilters are known; only the nodes that they accept are filtered
-// again.
+// Explain implements placement.World. The results of plainFilters are known; only the nodes that they accept are
+// filtered again.
 func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 	c, area := w.classAt(index)
 	w.findNodesOf(c)
@@ -68,8 +68,8 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 }
 
 // ResourceCapacity returns the capacity of the nodes that match the class's constraints, without planned pods. A node
-// matches if it is in the area of the class and passes plainFilters, or is refused only for lack of resources; a node that
-// would match without a cordon or a taint is unavailable.
+// matches if it is in the area of the class and passes plainFilters, or is refused only for lack of resources; a node
+// that would match without a cordon or a taint is unavailable.
 func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	c, area := w.classAt(index)
 	w.findNodesOf(c)
@@ -110,8 +110,8 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 	return each[0]
 }
 
-// countNodes adds the amounts of the nodes that match the class to each, which is by resource. It returns these nodes, and
-// those that would match if they were not closed, by the cause.
+// countNodes adds the amounts of the nodes that match the class to each, which is by resource. It returns these nodes,
+// and those that would match if they were not closed, by the cause.
 func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.ResourceName, each []podgroup.ResourceCapacity) (matching []int32, unavailable map[closure][]int32) {
 	unavailable = map[closure][]int32{}
 	columns := make([]int, len(resources))
@@ -160,8 +160,8 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 	return matching, unavailable
 }
 
-// offering returns the number of nodes that offer enough for a pod of the class, for each of its resources. It is the same for all
-// areas, so the nodes are counted once.
+// offering returns the number of nodes that offer enough for a pod of the class, for each of its resources. It is the
+// same for all areas, so the nodes are counted once.
 func (w *Snapshot) offering(c *class, resources int, offers func(resource int, total []int64) bool) []int {
 	if c.offering == nil {
 		c.offering = make([]int, resources)
@@ -204,8 +204,8 @@ func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavaila
 // claimPlugins refuse pods in PreFilter for claims that do not exist or cannot be used.
 var claimPlugins = sets.New(names.VolumeBinding, names.VolumeRestrictions, names.VolumeZone, names.NodeVolumeLimits, names.DynamicResources)
 
-// nodeUse is whether a node would take the class if it was large, empty and open enough, whether it is closed, and whether a pod uses a
-// host port of the class.
+// nodeUse is whether a node would take the class if it was large, empty and open enough, whether it is closed, and
+// whether a pod uses a host port of the class.
 type nodeUse struct{ matches, closed, taken bool }
 
 // usesOf returns the nodeUse of all nodes. It is called after the plan.
@@ -247,8 +247,8 @@ func (w *Snapshot) useOf(c *class, i int) nodeUse {
 // closure is the reason why nodes are closed to a class, and the action that would open them.
 type closure struct{ cause, advice string }
 
-// whyClosed returns why a node that may otherwise match the class refuses it, and the action that would open it: the node is
-// cordoned, not ready, or has a taint that the class does not tolerate. "": none of these applies.
+// whyClosed returns why a node that may otherwise match the class refuses it, and the action that would open it: the
+// node is cordoned, not ready, or has a taint that the class does not tolerate. "": none of these applies.
 func (w *Snapshot) whyClosed(c *class, i int) (cause, advice string) {
 	if c.known.reasons[i] == 0 || !w.nodes.tainted[i] {
 		return "", ""
@@ -279,7 +279,8 @@ type nodeRoom struct {
 	empty, free int32 // how many pods fit if the node is empty, and as it is
 }
 
-// roomOn returns the nodeRoom of a node without planned and freed pods. As long as the node does not change it is not determined again.
+// roomOn returns the nodeRoom of a node without planned and freed pods. As long as the node does not change it is not
+// determined again.
 func (w *Snapshot) roomOn(c *class, i int) *nodeRoom {
 	known := c.known
 	if known.rooms == nil {
@@ -313,8 +314,8 @@ func (w *Snapshot) freeSlots(c *class, i int32) int {
 	return slots
 }
 
-// sumSlots returns how many pods of the class fit on the nodes. It is an upper bound. apart is the topology key over which
-// the pods exclude each other, if this bounds the number.
+// sumSlots returns how many pods of the class fit on the nodes. It is an upper bound. apart is the topology key over
+// which the pods exclude each other, if this bounds the number.
 func (w *Snapshot) sumSlots(c *class, nodes []int32, slots func(*class, int32) int) (n int, apart string) {
 	for _, i := range nodes {
 		n = min(n+slots(c, i), math.MaxInt32)

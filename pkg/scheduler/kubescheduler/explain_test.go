@@ -132,8 +132,8 @@ func TestCapacityOfNodesInUse(t *testing.T) {
 	}
 }
 
-// TestClosedNodesBetweenPlans: a plan sees which nodes are cordoned now, also those that were not when the FilterCache first
-// saw them, and after nodes were added.
+// TestClosedNodesBetweenPlans: a plan sees which nodes are cordoned now, also those that were not when the FilterCache
+// first saw them, and after nodes were added.
 func TestClosedNodesBetweenPlans(t *testing.T) {
 	t.Parallel()
 	full := wrappers.MakeNode("b").GPUs(8)

@@ -30,7 +30,8 @@ const rackLevel = "topology.example.com/rack"
 // misspelled is a level of which no node has the label.
 const misspelled = "topology.example.com/rak"
 
-// addRacks adds racks r0, r1, ... with nodes n0, n1, ..., and as many nodes in none. All nodes are in one block for each two racks.
+// addRacks adds racks r0, r1, ... with nodes n0, n1, ..., and as many nodes in none. All nodes are in one block for
+// each two racks.
 func (c *cluster) addRacks(unlabeled int, list []rack) (remove func()) {
 	c.t.Helper()
 	logger := klog.Background()
@@ -130,8 +131,8 @@ func boundTo(p placement.Problem, leaf string, nodes ...int) placement.Problem {
 
 func TestExplainLevels(t *testing.T) {
 	t.Parallel()
-	// inRacks returns a gang that needs some of its leaves, with so many pods each, of one class each or of the given ones. Each leaf
-	// requires a rack.
+	// inRacks returns a gang that needs some of its leaves, with so many pods each, of one class each or of the given
+	// ones. Each leaf requires a rack.
 	inRacks := func(need int, pods ...int) placement.Problem {
 		p := placement.Problem{Pods: map[string][]placement.Pod{}, Required: map[string]string{}}
 		var groups []gang.Node
@@ -422,8 +423,8 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 	}
 }
 
-// TestTooLargeWithLevelsIsExact: gangs of like pods, in sub-groups each of which requires a rack, are too large if and only if no
-// choice of sub-groups and racks holds them when all nodes are empty.
+// TestTooLargeWithLevelsIsExact: gangs of like pods, in sub-groups each of which requires a rack, are too large if and
+// only if no choice of sub-groups and racks holds them when all nodes are empty.
 func TestTooLargeWithLevelsIsExact(t *testing.T) {
 	t.Parallel()
 	c, seen := newCluster(t), map[v2alpha2.Reason]int{}
@@ -563,7 +564,8 @@ func notOn(name string) *corev1.Affinity {
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: []string{name}}}}}}}}
 }
 
-// TestNumbersFollowTheNodes: what an explanation counts is kept for nodes that do not change, and counted again for those that do.
+// TestNumbersFollowTheNodes: what an explanation counts is kept for nodes that do not change, and counted again for
+// those that do.
 func TestNumbersFollowTheNodes(t *testing.T) {
 	t.Parallel()
 	c, rng := newCluster(t), rand.New(rand.NewPCG(5, 7))

@@ -24,8 +24,8 @@ func (w *Snapshot) ExtendedResource() corev1.ResourceName {
 	return largest.resource
 }
 
-// ExtendedAmounts returns a function that returns what a running pod has of the extended resources that the pods of the plan
-// request.
+// ExtendedAmounts returns a function that returns what a running pod has of the extended resources that the pods of the
+// plan request.
 func (w *Snapshot) ExtendedAmounts() func(id int) int64 {
 	f, t := w.runningPods(), w.usage()
 	t.readPods(w.nodes.nodes)

@@ -63,7 +63,8 @@ type asked struct {
 	late    bool                  // a plan did not wait for one of those that were open since the last call of Extenders.Answered
 	about   string                // the extender of the open question
 	at      time.Time             // of the last answer
-	// failures are consecutive attempts that an extender failed; why is the last. It is repeated until the pause is over.
+	// failures are consecutive attempts that an extender failed; why is the last. It is repeated until the pause is
+	// over.
 	failures int
 	why      string
 	until    time.Time
@@ -193,8 +194,8 @@ func (w *Snapshot) askExtenders(c *class, r *ranking) {
 	}
 }
 
-// recordAnswer removes the nodes that the extenders do not accept from those that take the class. left are the nodes that take
-// it otherwise; notAsked is why some of them were not sent, "" if all were.
+// recordAnswer removes the nodes that the extenders do not accept from those that take the class. left are the nodes
+// that take it otherwise; notAsked is why some of them were not sent, "" if all were.
 func (w *Snapshot) recordAnswer(c *class, left []int32, got *answer, notAsked string) {
 	known := *c.known
 	known.reasons, known.slots = slices.Clone(known.reasons), slices.Clone(known.slots)
@@ -263,7 +264,8 @@ func (a *inquiry) askExtenders(list []fwk.Extender, pod *corev1.Pod, nodes []fwk
 	return &answer{failure: failure.Message}
 }
 
-// beginQuestion returns an answer that is known already, or the reason why the question cannot be asked now, or the question.
+// beginQuestion returns an answer that is known already, or the reason why the question cannot be asked now, or the
+// question.
 func (a *inquiry) beginQuestion(list []fwk.Extender, pod *corev1.Pod, nodes []fwk.NodeInfo, now time.Time) (*question, *answer, *ExtenderFailure) {
 	e := a.of
 	e.mu.Lock()
@@ -473,7 +475,8 @@ func (e *Extenders) stateOf(x fwk.Extender) *extenderState {
 	return e.states[x]
 }
 
-// pruneAnswers removes entries that no plan will use, once a minute at most: of gangs that were deleted while they waited.
+// pruneAnswers removes entries that no plan will use, once a minute at most: of gangs that were deleted while they
+// waited.
 func (e *Extenders) pruneAnswers(now time.Time) {
 	if now.Sub(e.pruned) < time.Minute {
 		return

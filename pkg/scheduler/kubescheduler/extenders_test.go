@@ -65,7 +65,8 @@ func accepts(accepted ...string) func(string, *corev1.Pod, []string) any {
 	}
 }
 
-// patiently returns a world in which extenders are asked for a gang. It waits long, so that a busy machine does not matter.
+// patiently returns a world in which extenders are asked for a gang. It waits long, so that a busy machine does not
+// matter.
 func (c *cluster) patiently(e *Extenders, gang string, classes ...*corev1.Pod) *Snapshot {
 	c.t.Helper()
 	w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes, Options{Extenders: e, Asker: reservations.Asker{Gang: types.NamespacedName{Name: gang}}})
@@ -92,7 +93,8 @@ func placeAll(w *Snapshot, class int) (nodes []string) {
 	}
 }
 
-// Each extender is asked once per class and plan, about the nodes that the filters and the extenders before it leave over.
+// Each extender is asked once per class and plan, about the nodes that the filters and the extenders before it leave
+// over.
 func TestExtendersAreAskedOncePerClass(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -387,8 +389,8 @@ func TestExtendersOrderNodes(t *testing.T) {
 	}
 }
 
-// A plan waits for a slow extender only as long as it may. The answer is for the next plan of the gang, and meanwhile no
-// other plan asks this extender; pods that it does not manage are planned.
+// A plan waits for a slow extender only as long as it may. The answer is for the next plan of the gang, and meanwhile
+// no other plan asks this extender; pods that it does not manage are planned.
 func TestSlowExtender(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})

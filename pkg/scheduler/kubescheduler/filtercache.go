@@ -75,8 +75,8 @@ type filterResults struct {
 	rankings map[string]*ranking
 }
 
-// bindProfile reads the profile's plugins. They are complete only after all factories have run, so this is done at the first
-// use.
+// bindProfile reads the profile's plugins. They are complete only after all factories have run, so this is done at the
+// first use.
 func (v *FilterCache) bindProfile(f framework.Framework) {
 	if v.filters != nil {
 		return

@@ -91,7 +91,8 @@ func (w *Snapshot) runningPod(id int) (fwk.PodInfo, int) {
 }
 
 // WhyFreedRoomIsUnknown returns why the Snapshot cannot tell which pods would fit if running pods ended, "" if it can:
-// an HTTP extender filters the nodes of a class, and can be asked only about nodes as they are, or about the victims on one node.
+// an HTTP extender filters the nodes of a class, and can be asked only about nodes as they are, or about the victims on
+// one node.
 func (w *Snapshot) WhyFreedRoomIsUnknown() string {
 	for _, c := range w.classes {
 		for _, x := range w.inquiry.interested(c.info.Pod) {

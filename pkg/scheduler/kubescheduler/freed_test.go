@@ -37,8 +37,8 @@ func (c *cluster) add(pods ...*corev1.Pod) {
 	c.refresh()
 }
 
-// freeing is a Snapshot whose running pods are freed and restored, and a scheduler of the same cluster from which they are
-// really removed.
+// freeing is a Snapshot whose running pods are freed and restored, and a scheduler of the same cluster from which they
+// are really removed.
 type freeing struct {
 	t       *testing.T
 	rng     *rand.Rand
@@ -52,8 +52,8 @@ type freeing struct {
 	steps   []string
 }
 
-// TestFreedPodsAreAsIfTheyHadEnded frees and restores random pods of random clusters, also beside planned pods. After each
-// step the result for each class and node must be that of a real cycle in a scheduler without these pods.
+// TestFreedPodsAreAsIfTheyHadEnded frees and restores random pods of random clusters, also beside planned pods. After
+// each step the result for each class and node must be that of a real cycle in a scheduler without these pods.
 func TestFreedPodsAreAsIfTheyHadEnded(t *testing.T) {
 	t.Parallel()
 	repeats := 24 * rounds.Number()
@@ -101,8 +101,8 @@ func (c *cluster) worldWith(classes []*corev1.Pod, cache *FilterCache) *Snapshot
 	return w
 }
 
-// moreRunning returns further running pods, which are like pods of the classes. Some of them are terminating. At most one has
-// the claim.
+// moreRunning returns further running pods, which are like pods of the classes. Some of them are terminating. At most
+// one has the claim.
 func moreRunning(rng *rand.Rand, objects []runtime.Object, classes []*corev1.Pod) []*corev1.Pod {
 	var nodes []string
 	claimed := false
@@ -199,7 +199,8 @@ func (d *freeing) slots(ended, back []int) (slots [][]int) {
 	return slots
 }
 
-// compareSlots fails the test unless there are at most so many slots as were predicted, and some on each node that takes a pod.
+// compareSlots fails the test unless there are at most so many slots as were predicted, and some on each node that
+// takes a pod.
 func (d *freeing) compareSlots(want [][]int) {
 	got := d.slots(nil, nil)
 	for i := range d.classes {
@@ -389,8 +390,8 @@ func TestOrderOfFreedNodes(t *testing.T) {
 	}
 }
 
-// TestFreedPodsWithReservations frees a terminating pod whose room is reserved for its replacement: the room is free only for
-// those who may use it.
+// TestFreedPodsWithReservations frees a terminating pod whose room is reserved for its replacement: the room is free
+// only for those who may use it.
 func TestFreedPodsWithReservations(t *testing.T) {
 	t.Parallel()
 	going, plain := runningOn("n0", "going", 4).Obj(), runningOn("n0", "plain", 4).Obj()

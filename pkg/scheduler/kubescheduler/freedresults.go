@@ -14,8 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// updateResults judges the changed nodes for a class. The nodes that take the class only because of freed pods come last in
-// its order, the one with the least room first.
+// updateResults judges the changed nodes for a class. The nodes that take the class only because of freed pods come
+// last in its order, the one with the least room first.
 func (w *Snapshot) updateResults(c *class, changed []int32) {
 	few := len(changed) <= fewNodes
 	for _, i := range changed {
@@ -121,8 +121,8 @@ func (w *Snapshot) tellListeners(ids []int, freed bool) {
 // extensionStep is AddPod or RemovePod of the PreFilter plugins.
 type extensionStep func(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, info fwk.PodInfo, node fwk.NodeInfo) *fwk.Status
 
-// tellListener updates the PreFilter state of a class for running pods. The plugins for which a class listens read only the
-// object of the node.
+// tellListener updates the PreFilter state of a class for running pods. The plugins for which a class listens read only
+// the object of the node.
 func (w *Snapshot) tellListener(c *class, ids []int, step extensionStep) {
 	for _, id := range ids {
 		p, i := w.runningPod(id)
@@ -134,8 +134,9 @@ func (w *Snapshot) tellListener(c *class, ids []int, step extensionStep) {
 	c.state.SetSkipFilterPlugins(c.skip)
 }
 
-// skipFor returns the plugins whose state of the class does not count a running pod: PodTopologySpread ignores pods that are
-// terminating, and VolumeRestrictions pods of other namespaces, but neither considers that when a pod is removed.
+// skipFor returns the plugins whose state of the class does not count a running pod: PodTopologySpread ignores pods
+// that are terminating, and VolumeRestrictions pods of other namespaces, but neither considers that when a pod is
+// removed.
 func (c *class) skipFor(pod *corev1.Pod) sets.Set[string] {
 	skip := c.skip
 	if pod.DeletionTimestamp != nil && !skip.Has(names.PodTopologySpread) {

@@ -30,9 +30,9 @@ func countedHolders(w *Snapshot) map[podgroup.Holder]int {
 	return counted
 }
 
-// TestMayFitWithout plans random gangs on random clusters whose pods change, beside one cache. If MayFitWithout refuses, there is no plan,
-// and no search finds victims; if the numbers of the nodes without the pods that may end allow a plan, it does not refuse. The
-// holders are those of the pods that run.
+// TestMayFitWithout plans random gangs on random clusters whose pods change, beside one cache. If MayFitWithout
+// refuses, there is no plan, and no search finds victims; if the numbers of the nodes without the pods that may end
+// allow a plan, it does not refuse. The holders are those of the pods that run.
 func TestMayFitWithout(t *testing.T) {
 	t.Parallel()
 	repeats := 12 * rounds.Number()
@@ -190,8 +190,8 @@ func (s *screened) compare() bool {
 	return mayFit
 }
 
-// Where only amounts of resources decide, in the cluster or in a rack that the gang requires, it refuses exactly the gangs for which
-// there is no plan.
+// Where only amounts of resources decide, in the cluster or in a rack that the gang requires, it refuses exactly the
+// gangs for which there is no plan.
 func TestMayFitWithoutIsExactForResources(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewSource(1))

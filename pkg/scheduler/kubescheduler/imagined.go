@@ -14,8 +14,8 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// imagined is the Snapshot with its nodes as they are or empty, without or with the closed ones, as far as amounts tell: see
-// podgroup.Imagined. Pods that are placed in it are not planned in the Snapshot, whose areas it shares.
+// imagined is the Snapshot with its nodes as they are or empty, without or with the closed ones, as far as amounts
+// tell: see podgroup.Imagined. Pods that are placed in it are not planned in the Snapshot, whose areas it shares.
 type imagined struct {
 	*Snapshot
 	empty, open bool
@@ -45,14 +45,16 @@ type imaginedClass struct {
 	capacity placement.Capacity
 }
 
-// imaginedOrder are the nodes that take pods of a class in an area if nothing is placed, those that take the fewest first.
+// imaginedOrder are the nodes that take pods of a class in an area if nothing is placed, those that take the fewest
+// first.
 type imaginedOrder struct {
 	class *imaginedClass
 	nodes []int32
 	from  int // all nodes before this one refuse the class
 }
 
-// servedNodes are the nodes that certain classes may use, and no others: what they have in all, and the most on one of them.
+// servedNodes are the nodes that certain classes may use, and no others: what they have in all, and the most on one of
+// them.
 type servedNodes struct {
 	classes      uint64 // bits by index in imagined.classes
 	sum, largest []int64

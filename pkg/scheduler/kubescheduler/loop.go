@@ -22,13 +22,13 @@ import (
 type MemberSource interface {
 	// Next returns the member to be scheduled now, nil if no plan is being committed.
 	Next() *corev1.Pod
-	// Committing returns the number and the priority of the plan that is being committed; 0: none. passable: others may pass
-	// between its members. passes: its own members pass between those of another plan.
+	// Committing returns the number and the priority of the plan that is being committed; 0: none. passable: others may
+	// pass between its members. passes: its own members pass between those of another plan.
 	Committing() (plan uint64, priority int32, passable, passes bool)
 	// MayPass reports whether the pod of a gang may pass, to plan the gang.
 	MayPass(uid types.UID) bool
-	// Promised returns the members of this plan, and of those that it passes, that have not had their cycle and have their room on
-	// the node, and by member its podgroup.ClassKey. It may be called by several goroutines.
+	// Promised returns the members of this plan, and of those that it passes, that have not had their cycle and have
+	// their room on the node, and by member its podgroup.ClassKey. It may be called by several goroutines.
 	Promised(node string) (pods []*corev1.Pod, classes []string)
 	// Lost is called if the queue does not contain the member that Next returned.
 	Lost(uid types.UID)
@@ -45,14 +45,15 @@ type MemberSource interface {
 	// Explained reports whether the status of its PodGroup explains why the cycle of a gang's pod failed. If so, the
 	// stock scheduler writes neither an event nor a condition.
 	Explained(ctx context.Context, pod *corev1.Pod, err error) bool
-	// Unwinding reports whether members of an aborted plan have their reservations still, for as long as a plugin prepares them, and
-	// whether members have released them that the scheduler has not put back into the queue.
+	// Unwinding reports whether members of an aborted plan have their reservations still, for as long as a plugin
+	// prepares them, and whether members have released them that the scheduler has not put back into the queue.
 	Unwinding() (held, released bool)
 }
 
 const (
-	// unwindLimit is how long the loop pauses, once while there are some of either kind, until reservations are released and their members
-	// are back in the queue, because a plan made earlier would see them. This takes about a millisecond, unless a member is waiting for volumes.
+	// unwindLimit is how long the loop pauses, once while there are some of either kind, until reservations are
+	// released and their members are back in the queue, because a plan made earlier would see them. This takes about a
+	// millisecond, unless a member is waiting for volumes.
 	unwindLimit = 200 * time.Millisecond
 	unwindPoll  = time.Millisecond
 	// lateLimit is how long the loop waits for the queue to receive a member: its informer handler may run a moment
@@ -61,8 +62,8 @@ const (
 )
 
 // Attach installs a Queue in front of the scheduler's own queue and makes the scheduling loop take the members of a
-// committed plan consecutively. Between them no other pods are scheduled but those that may pass (turns). It must be called
-// once, before the scheduler runs.
+// committed plan consecutively. Between them no other pods are scheduled but those that may pass (turns). It must be
+// called once, before the scheduler runs.
 //
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {

@@ -16,8 +16,8 @@ func (u *unwinding) Unwinding() (held, released bool) {
 	return u.held >= 0, u.released >= 0
 }
 
-// The loop waits for members that are prepared, and once more when they release their reservations: a plan made in between would see room that
-// is about to be free, and report that its gang does not fit.
+// The loop waits for members that are prepared, and once more when they release their reservations: a plan made in
+// between would see room that is about to be free, and report that its gang does not fit.
 func TestLoopWaitsForReleasedMembers(t *testing.T) {
 	t.Parallel()
 	const forever = 1_000_000

@@ -70,7 +70,8 @@ type topology struct {
 	repeats bool
 }
 
-// maxTopologies is how many topologies are kept for the next plan. Tenants choose their labels, and one of 5,000 domains takes a MiB.
+// maxTopologies is how many topologies are kept for the next plan. Tenants choose their labels, and one of 5,000
+// domains takes a MiB.
 const maxTopologies = 64
 
 // beginPlan calls update for the current plan, unless Classify has already done so with the same nodes.
@@ -267,8 +268,8 @@ func (t *nodeTable) currentNode(i int) fwk.NodeInfo {
 	return p.without
 }
 
-// countFreed records that a running pod of a node was removed (1) or put back (-1). freed tells by pod of the node which ones
-// are removed now. It belongs to the caller, and is read when something asks for the node.
+// countFreed records that a running pod of a node was removed (1) or put back (-1). freed tells by pod of the node
+// which ones are removed now. It belongs to the caller, and is read when something asks for the node.
 func (t *nodeTable) countFreed(i int, delta int32, freed []bool) {
 	p := &t.planned[i]
 	if p.freed == nil {
@@ -279,8 +280,8 @@ func (t *nodeTable) countFreed(i int, delta int32, freed []bool) {
 	p.clone, p.without = nil, nil
 }
 
-// imagesKeyOf returns a key that is equal for pods of which the same images are present on nodes: ImageLocality does not
-// distinguish them.
+// imagesKeyOf returns a key that is equal for pods of which the same images are present on nodes: ImageLocality does
+// not distinguish them.
 func (t *nodeTable) imagesKeyOf(pod *corev1.Pod) string {
 	var present []string
 	add := func(name string) {

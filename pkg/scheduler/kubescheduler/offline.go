@@ -48,12 +48,13 @@ type PluginFactory = frameworkruntime.PluginFactory
 // Configuration is the configuration of kube-scheduler.
 type Configuration = config.KubeSchedulerConfiguration
 
-// Offline is the stock scheduler with objects in memory in place of an API server: its plugins, its cache and its snapshot, without its
-// queue and its loop. Nodes and pods can be added and removed. It sends no request.
+// Offline is the stock scheduler with objects in memory in place of an API server: its plugins, its cache and its
+// snapshot, without its queue and its loop. Nodes and pods can be added and removed. It sends no request.
 type Offline struct{ sched *scheduler.Scheduler }
 
-// NewOffline returns a scheduler that has read the objects; those of kinds that it does not read are ignored. Plugins are made by
-// the factories, beside those of kube-scheduler. HTTP extenders of the configuration are left out. It uses resources until ctx ends.
+// NewOffline returns a scheduler that has read the objects; those of kinds that it does not read are ignored. Plugins
+// are made by the factories, beside those of kube-scheduler. HTTP extenders of the configuration are left out. It uses
+// resources until ctx ends.
 func NewOffline(ctx context.Context, cfg *Configuration, factories map[string]PluginFactory, objects []runtime.Object) (*Offline, error) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "https://offline.invalid", Transport: noRequests{}})
 	if err != nil {

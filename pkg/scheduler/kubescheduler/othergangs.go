@@ -21,7 +21,8 @@ var gangGates = []featuregate.Feature{
 // gangPlugins do the same, when a profile enables them.
 var gangPlugins = []string{names.GangScheduling, names.TopologyPlacementGenerator, names.PodGroupPodsCount}
 
-// RefuseGangGates returns an error if a feature gate is on that brings a second gang logic. Source: docs/decisions, G28.
+// RefuseGangGates returns an error if a feature gate is on that brings a second gang logic. Source: docs/decisions,
+// G28.
 func RefuseGangGates(enabled func(featuregate.Feature) bool) error {
 	var on, off []string
 	for _, gate := range gangGates {

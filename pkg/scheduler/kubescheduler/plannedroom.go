@@ -42,8 +42,8 @@ func (w *Snapshot) RoomOf(placements []placement.Placement) PlannedRoom {
 	return room
 }
 
-// Lacking returns which planned node, as of the last UpdateNodes, has less than the pods on it use, the members of the plan
-// among them, of what the plan needs there. "": there is none. The members must be assumed.
+// Lacking returns which planned node, as of the last UpdateNodes, has less than the pods on it use, the members of the
+// plan among them, of what the plan needs there. "": there is none. The members must be assumed.
 func (s *Shapes) Lacking(room PlannedRoom) string {
 	for i := range room {
 		node, err := s.snapshot.NodeInfos().Get(room[i].node)
@@ -57,8 +57,8 @@ func (s *Shapes) Lacking(room PlannedRoom) string {
 	return ""
 }
 
-// overusedOn returns of which of what such a pod requests a node uses more than it has. "": of nothing. Host ports are not
-// compared: of two pods with one port the NodeInfo knows only one, and no port when that one has left.
+// overusedOn returns of which of what such a pod requests a node uses more than it has. "": of nothing. Host ports are
+// not compared: of two pods with one port the NodeInfo knows only one, and no port when that one has left.
 func (d *demand) overusedOn(node fwk.NodeInfo) string {
 	for _, r := range d.requests {
 		if freeOn(node, r.name) < 0 {

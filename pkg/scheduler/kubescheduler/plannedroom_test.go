@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// BenchmarkLacking is what the barrier of a gang costs of which each of 5,000 pods has been assumed on a node of its own since the last
-// event was evaluated.
+// BenchmarkLacking is what the barrier of a gang costs of which each of 5,000 pods has been assumed on a node of its
+// own since the last event was evaluated.
 func BenchmarkLacking(b *testing.B) {
 	const nodes = 5000
 	c := newCluster(b)

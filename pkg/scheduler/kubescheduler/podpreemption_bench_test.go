@@ -20,8 +20,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// BenchmarkPodPreemption compares one decision for a pod without a gang, on nodes that are full of such pods, with that of the
-// stock plugin. After each the victim is replaced by the preemptor.
+// BenchmarkPodPreemption compares one decision for a pod without a gang, on nodes that are full of such pods, with that
+// of the stock plugin. After each the victim is replaced by the preemptor.
 func BenchmarkPodPreemption(b *testing.B) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, nodes := range []int{1000, 5000} {

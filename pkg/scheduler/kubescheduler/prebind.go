@@ -17,13 +17,13 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// PrepareMembers changes how the pods selected by member are prepared for their bindings (PreBind), if only the devices of
-// their claims have to be written (docs/decisions, G18). It must be called before the scheduler runs.
+// PrepareMembers changes how the pods selected by member are prepared for their bindings (PreBind), if only the devices
+// of their claims have to be written (docs/decisions, G18). It must be called before the scheduler runs.
 //
 // Their node is not nominated. Kube-scheduler writes status.nominatedNodeName before it prepares a pod, which may take
-// minutes, so that a cluster autoscaler expects the pod on that node. Devices are written in milliseconds, and a plan keeps
-// the room of its members without the field. For a gang the write would only delay those of its claims, for all of which
-// each of its bindings waits.
+// minutes, so that a cluster autoscaler expects the pod on that node. Devices are written in milliseconds, and a plan
+// keeps the room of its members without the field. For a gang the write would only delay those of its claims, for all
+// of which each of its bindings waits.
 //
 // They are prepared only after slot has returned, until release is called. Kube-scheduler prepares all pods at the same
 // time, and the API server rejects the writes of a gang of hundreds: each is repeated after a second.
@@ -92,10 +92,10 @@ func (f memberFramework) RunPreBindPlugins(ctx context.Context, state fwk.CycleS
 	return nil
 }
 
-// preparesOnlyDevices reports whether nothing but the devices of its claims has to be written before the pod is bound: all
-// of the claims have devices, or are about to be given some, none of which its driver prepares before. False for a pod
-// without claims, also if it has extended resources of a DeviceClass: their claim does not exist yet. The state must be
-// that of RunPreBindPreFlights.
+// preparesOnlyDevices reports whether nothing but the devices of its claims has to be written before the pod is bound:
+// all of the claims have devices, or are about to be given some, none of which its driver prepares before. False for a
+// pod without claims, also if it has extended resources of a DeviceClass: their claim does not exist yet. The state
+// must be that of RunPreBindPreFlights.
 func (f memberFramework) preparesOnlyDevices(state fwk.CycleState, pod *corev1.Pod) bool {
 	if !state.GetSkipPreBindPlugins().HasAll(f.others...) {
 		return false

@@ -24,8 +24,8 @@ func (p preparing) RunPreBindPlugins(ctx context.Context, _ fwk.CycleState, _ *c
 	return fwk.AsStatus(p.prepare(ctx))
 }
 
-// A member whose node is not nominated can be cancelled while it is prepared, as one that the binding cycle has registered
-// before, and not afterwards. The preparation of another pod is left to the binding cycle.
+// A member whose node is not nominated can be cancelled while it is prepared, as one that the binding cycle has
+// registered before, and not afterwards. The preparation of another pod is left to the binding cycle.
 func TestUnnominatedMembersCanBeCancelled(t *testing.T) {
 	t.Parallel()
 	failed, aborted := errors.New("failed"), "the plan was aborted"

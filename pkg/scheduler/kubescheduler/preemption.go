@@ -26,13 +26,14 @@ func MayPreempt(profile Profile, statuses fwk.NodeToStatusReader) (nodes []fwk.N
 	return nodes, len(resolvable) > 0, err
 }
 
-// leastSampled and sampledShare are how many nodes a Sample has at least, and as a share of all nodes, as in kube-scheduler.
+// leastSampled and sampledShare are how many nodes a Sample has at least, and as a share of all nodes, as in
+// kube-scheduler.
 const leastSampled, sampledShare = 100, 10
 
-// Sample returns some nodes, by number, on which victims without a gang are looked for at first for a pod, and the lowest
-// priority of a victim that may suffice on any node, by numbers, and the least that victims have of the extended resource.
-// priorities are gangs.Screening.Priorities. nil: all nodes are looked at, because those that lack least are few, or because more than the
-// pods on a node decide whether it takes the pod.
+// Sample returns some nodes, by number, on which victims without a gang are looked for at first for a pod, and the
+// lowest priority of a victim that may suffice on any node, by numbers, and the least that victims have of the extended
+// resource. priorities are gangs.Screening.Priorities. nil: all nodes are looked at, because those that lack least are
+// few, or because more than the pods on a node decide whether it takes the pod.
 func (w *Snapshot) Sample(priorities []int32) (nodes []bool, priority int32, least int64) {
 	if w.Kind(0) != placement.Independent {
 		return nil, 0, 0
@@ -67,8 +68,8 @@ func (w *Snapshot) Sample(priorities []int32) (nodes []bool, priority int32, lea
 	return nodes, distinct[n], least
 }
 
-// leastLacking returns those of the nodes that lack least of the main extended resource of the class, and how much, beside pods that are
-// nominated for them, and without those that are terminating.
+// leastLacking returns those of the nodes that lack least of the main extended resource of the class, and how much,
+// beside pods that are nominated for them, and without those that are terminating.
 func (w *Snapshot) leastLacking(c *class, nodes []int32, priorities []int32) (of []int32, least int64) {
 	if !isExtended(c.resource) {
 		return nodes, 0
@@ -96,8 +97,8 @@ func (w *Snapshot) leastLacking(c *class, nodes []int32, priorities []int32) (of
 	return of, least
 }
 
-// nodesWithout returns the nodes that may take a pod of the class, beside those that are nominated for them, if all pods of some
-// holders end.
+// nodesWithout returns the nodes that may take a pod of the class, beside those that are nominated for them, if all
+// pods of some holders end.
 func (w *Snapshot) nodesWithout(c *class, ends []bool) []int32 {
 	if c.refuse != nil {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestPreferredLevels plans gangs of pods with one GPU on nodes of two GPUs: three in rack a, two in b, two in c, of which a and
-// b are in one block, and one node without labels.
+// TestPreferredLevels plans gangs of pods with one GPU on nodes of two GPUs: three in rack a, two in b, two in c, of
+// which a and b are in one block, and one node without labels.
 func TestPreferredLevels(t *testing.T) {
 	t.Parallel()
 	nodes := func() []runtime.Object {

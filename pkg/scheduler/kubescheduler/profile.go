@@ -56,8 +56,8 @@ func SkipsPreBind(ctx context.Context, profile Profile, state fwk.CycleState, po
 
 // CheckPluginOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The
 // admission plugin must be first at every extension point, in particular before the default binder at Bind, and must
-// not be enabled without the gate, and DefaultPreemption in none. The queue must get all events, as with the feature gate
-// SchedulerQueueingHints.
+// not be enabled without the gate, and DefaultPreemption in none. The queue must get all events, as with the feature
+// gate SchedulerQueueingHints.
 func CheckPluginOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	var problems []string
 	for name, profile := range sched.Profiles {

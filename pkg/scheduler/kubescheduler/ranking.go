@@ -157,8 +157,8 @@ func (w *Snapshot) rankForPlan(c *class) *ranking {
 	return r
 }
 
-// scoreNodes returns the profile's scores of the nodes, after PreScore. If the plugins fail, it returns zeros and false:
-// every feasible node is then equally good.
+// scoreNodes returns the profile's scores of the nodes, after PreScore. If the plugins fail, it returns zeros and
+// false: every feasible node is then equally good.
 func (w *Snapshot) scoreNodes(c *class, positions []int) (scores []int64, ok bool) {
 	scores = make([]int64, len(positions))
 	if len(positions) == 0 {

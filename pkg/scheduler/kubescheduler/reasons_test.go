@@ -124,8 +124,8 @@ func requestedBy(leaves []judgedLeaf) (gpus, cpus int) {
 	return gpus, cpus
 }
 
-// short reports whether there are leaves of which every choice requests more GPUs, or more of either resource, than is free
-// on the nodes that they may use.
+// short reports whether there are leaves of which every choice requests more GPUs, or more of either resource, than is
+// free on the nodes that they may use.
 func short(nodes []judgedNode, g judgedGang, either bool) bool {
 	for n := 1; n <= len(g.leaves); n++ {
 		for _, some := range subsetsOf(g.leaves, n) {
@@ -222,8 +222,8 @@ func (g judgedGang) problem(t *testing.T) placement.Problem {
 	return p
 }
 
-// sums are the numbers of a gang with several leaves: the leaves, if not all, the amount that they request, the pods, and what
-// is free or there in all.
+// sums are the numbers of a gang with several leaves: the leaves, if not all, the amount that they request, the pods,
+// and what is free or there in all.
 var sums = regexp.MustCompile(`^the gang needs (?:for (.+) )?(\d+) (nvidia.com/gpu|cpu) for (\d+) pods?, (?:(\d+) are free|the nodes that they may use have (\d+) in all)`)
 
 // contradicts compares the numbers of a message with those of the nodes. "": they are right, or there are none.
@@ -281,8 +281,8 @@ func (g judgedGang) contradicts(nodes []judgedNode, text string) string {
 }
 
 // TestReasonsAreThoseOfTheirDefinition: on random small clusters the reason of a gang that does not fit is the one that
-// docs/events.md defines, and the numbers of the message are those of the nodes. ROUNDS multiplies the number of clusters;
-// run with -v for the table.
+// docs/events.md defines, and the numbers of the message are those of the nodes. ROUNDS multiplies the number of
+// clusters; run with -v for the table.
 func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 	t.Parallel()
 	repeats := 3000 * rounds.Number()

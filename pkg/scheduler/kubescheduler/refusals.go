@@ -35,14 +35,15 @@ type Refusals struct {
 const (
 	// knownFor is Refusals.KnownFor by default: the stock scheduler tries a refused pod again after this time, too.
 	knownFor = 5 * time.Minute
-	// knownObjects bounds the validity of refusals by extenders and for lack of devices or volumes, which depend on objects
-	// that do not belong to the node.
+	// knownObjects bounds the validity of refusals by extenders and for lack of devices or volumes, which depend on
+	// objects that do not belong to the node.
 	knownObjects = time.Minute
-	// minKnown and maxKnown bound the validity of a failure that is no refusal, of an extender. It doubles with each failure.
+	// minKnown and maxKnown bound the validity of a failure that is no refusal, of an extender. It doubles with each
+	// failure.
 	minKnown = time.Second
-	// minFailed is minKnown of a node, counted from the last node of the class that has failed for the first time: if the first
-	// node were tried again before all others are found out, that would be no news, and the pauses that follow would let all
-	// of it be forgotten.
+	// minFailed is minKnown of a node, counted from the last node of the class that has failed for the first time: if
+	// the first node were tried again before all others are found out, that would be no news, and the pauses that
+	// follow would let all of it be forgotten.
 	minFailed = 4 * time.Second
 	maxKnown  = time.Minute
 	// recently is how long the same refusal of a node that has changed in the meantime is no news. A node may change
@@ -79,8 +80,8 @@ type Refusal struct {
 	Node string
 	// Beside are the pods of the plan that the node did not refuse until now.
 	Beside []*corev1.Pod
-	// Late is set if the plan was aborted before the refusal. Beside are then all pods that were planned on the node, and
-	// each late refusal shows that it accepts one less.
+	// Late is set if the plan was aborted before the refusal. Beside are then all pods that were planned on the node,
+	// and each late refusal shows that it accepts one less.
 	Late bool
 	// Status is the reason. A status that is no rejection counts as a failure, which may be gone at the next attempt.
 	Status *fwk.Status
@@ -172,7 +173,8 @@ type limit struct {
 }
 
 // limitsByNode returns the valid refusals of pods like the given one by the position of the node, and the time when the
-// first of them expires; nil if there are none. ignore reports whether a pod on a node belongs to a plan that was aborted.
+// first of them expires; nil if there are none. ignore reports whether a pod on a node belongs to a plan that was
+// aborted.
 func (r *Refusals) limitsByNode(f framework.Framework, t *nodeTable, pod *corev1.Pod, ignore func(types.UID) bool, now time.Time, devices func(node string) uint64) (map[int]limit, time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,8 +222,8 @@ func (n *refusal) stillHolds(node fwk.NodeInfo, ignore func(types.UID) bool, dev
 	return n.valid && n.devices == devices
 }
 
-// nodeStateHash returns a hash of the facts of a node on which a refusal may depend: its pods except those that are ignored,
-// and what the filters read of the object.
+// nodeStateHash returns a hash of the facts of a node on which a refusal may depend: its pods except those that are
+// ignored, and what the filters read of the object.
 func nodeStateHash(node fwk.NodeInfo, ignore func(types.UID) bool) uint64 {
 	object := node.Node()
 	sum := hashOfObjects(object.Name, string(object.UID))

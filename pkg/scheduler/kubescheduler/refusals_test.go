@@ -51,8 +51,8 @@ func TestRefusalHoldsWhileTheNodeIsAsItWas(t *testing.T) {
 		t.Fatalf("placed %v, want all on n0", got)
 	}
 
-	// Two members of a plan were assumed on n0, and the third was refused there. The next plan begins before the two are
-	// released.
+	// Two members of a plan were assumed on n0, and the third was refused there. The next plan begins before the two
+	// are released.
 	limit := func(why *fwk.Status) bool {
 		t.Helper()
 		members := []*corev1.Pod{c.bind(pod, "m1", "n0"), c.bind(pod, "m2", "n0")}
@@ -116,9 +116,9 @@ func TestRefusalHoldsWhileTheNodeIsAsItWas(t *testing.T) {
 	}
 }
 
-// Failures that are no refusals, extenders and devices depend on more than the node.
-// Of four pods planned on a node two are refused after their plan was aborted, when nobody counts those that it took any
-// more. It takes two of the next plan.
+// Failures that are no refusals, extenders and devices depend on more than the node. Of four pods planned on a node two
+// are refused after their plan was aborted, when nobody counts those that it took any more. It takes two of the next
+// plan.
 func TestLateRefusalsAreCounted(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, racks(1, 8)...)
@@ -149,8 +149,8 @@ func TestLateRefusalsAreCounted(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreKeptByWhatClaimsAskFor: pods have claims of their own, and what a node refused one of them it refuses the others.
-// Claims of members that the node took may be bound by then.
+// TestRefusalsAreKeptByWhatClaimsAskFor: pods have claims of their own, and what a node refused one of them it refuses
+// the others. Claims of members that the node took may be bound by then.
 func TestRefusalsAreKeptByWhatClaimsAskFor(t *testing.T) {
 	t.Parallel()
 	objects := append(racks(2, 8), storageClass("late", "a.example.com", storagev1.VolumeBindingWaitForFirstConsumer))
@@ -230,8 +230,8 @@ func TestHowLongARefusalIsKnown(t *testing.T) {
 	}
 }
 
-// Attempts that find out which nodes fail may take longer than a failure is known. Nothing is forgotten as long as they find
-// further nodes; afterwards all of it is.
+// Attempts that find out which nodes fail may take longer than a failure is known. Nothing is forgotten as long as they
+// find further nodes; afterwards all of it is.
 func TestFailuresAreKnownUntilAllNodesAreFoundOut(t *testing.T) {
 	t.Parallel()
 	const nodes = 6

@@ -15,8 +15,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// BenchmarkRefusedLevels plans gangs that require racks and do not fit on 5,000 nodes in 312 racks, and says why: the whole
-// work of a refused attempt except the registry and the backlog.
+// BenchmarkRefusedLevels plans gangs that require racks and do not fit on 5,000 nodes in 312 racks, and says why: the
+// whole work of a refused attempt except the registry and the backlog.
 func BenchmarkRefusedLevels(b *testing.B) {
 	c := newCluster(b)
 	const nodes = 5000
@@ -96,8 +96,8 @@ func BenchmarkRefusedLevels(b *testing.B) {
 	}
 }
 
-// BenchmarkRefusedSurplus says why none of 32 sub-groups of 5,000 nodes in 312 racks gets another pod: each requires the full rack
-// in which it runs, and the other racks are free.
+// BenchmarkRefusedSurplus says why none of 32 sub-groups of 5,000 nodes in 312 racks gets another pod: each requires
+// the full rack in which it runs, and the other racks are free.
 func BenchmarkRefusedSurplus(b *testing.B) {
 	const nodes, racks, units = 5000, 312, 32
 	c := newCluster(b)

@@ -133,8 +133,8 @@ func (on *reservedOnNode) from(leaf string) reservations.Amount {
 	return sum
 }
 
-// hasOnlyReserved reports whether the node has room for another pod of the class only in room that is reserved for others, or
-// promised to members of a plan.
+// hasOnlyReserved reports whether the node has room for another pod of the class only in room that is reserved for
+// others, or promised to members of a plan.
 func (w *Snapshot) hasOnlyReserved(c *class, i int) bool {
 	on := w.reserved[i]
 	if on == nil {

@@ -74,8 +74,8 @@ func newShapes(refresh func(*cache.Snapshot) error, profile func(*corev1.Pod) fr
 // FittingPods returns how many pods of the shape fit on all nodes according to the last Update. It is an upper bound.
 func (s *Shape) FittingPods() int { return int(s.fits) }
 
-// TrackShape returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release. It must be
-// called from the scheduling loop, because it runs plugins of the pod's profile.
+// TrackShape returns the shape of a pod, counted with the nodes of the last Update. Each Track needs a Release. It must
+// be called from the scheduling loop, because it runs plugins of the pod's profile.
 func (s *Shapes) TrackShape(ctx context.Context, pod *corev1.Pod) (*Shape, error) {
 	requirements, ok := requirements(pod)
 	f := s.profile(pod)
@@ -115,7 +115,8 @@ func (s *Shapes) ReleaseShape(shape *Shape) {
 	}
 }
 
-// UpdateOffered processes that DeviceClasses offer other extended resources than before. The next UpdateNodes counts with them.
+// UpdateOffered processes that DeviceClasses offer other extended resources than before. The next UpdateNodes counts
+// with them.
 func (s *Shapes) UpdateOffered() {
 	for _, shape := range s.shapes {
 		if shape.demand.updateOffered(shape.profile) {
@@ -149,8 +150,8 @@ func (s *Shapes) UpdateNodes() (RaisedShapes, error) {
 	return raised, nil
 }
 
-// RaisedShapes are the shapes of which more pods fit on some node than before, even if the total has decreased, and those of
-// which more pods fit on some node of the domain.
+// RaisedShapes are the shapes of which more pods fit on some node than before, even if the total has decreased, and
+// those of which more pods fit on some node of the domain.
 type RaisedShapes struct {
 	Shapes  sets.Set[*Shape]
 	Domains sets.Set[*DomainShape]
@@ -315,8 +316,8 @@ func (r *reservedSlots) forget(shape any) {
 	}
 }
 
-// Reserved returns how many of FittingPods use room that is reserved from the asker. What is reserved for any leaf of the asker's
-// own gang counts as free. Repeated calls for the same nodes cost one map lookup.
+// Reserved returns how many of FittingPods use room that is reserved from the asker. What is reserved for any leaf of
+// the asker's own gang counts as free. Repeated calls for the same nodes cost one map lookup.
 func (s *Shapes) Reserved(shape *Shape, view *reservations.View, a reservations.Asker) int {
 	return s.countReserved(shape, shape, view, a, func(on map[int]int) int {
 		n := 0
@@ -327,7 +328,8 @@ func (s *Shapes) Reserved(shape *Shape, view *reservations.View, a reservations.
 	})
 }
 
-// ReservedIn does the same for a DomainShape. If any domain counts, another one may have the most room beside what is reserved.
+// ReservedIn does the same for a DomainShape. If any domain counts, another one may have the most room beside what is
+// reserved.
 func (s *Shapes) ReservedIn(shape *DomainShape, view *reservations.View, a reservations.Asker) int {
 	return s.countReserved(shape, shape.base, view, a, func(on map[int]int) int {
 		in := map[int32]int64{} // by domain
@@ -348,8 +350,8 @@ func (s *Shapes) ReservedIn(shape *DomainShape, view *reservations.View, a reser
 	})
 }
 
-// countReserved returns what sum returns for the number of slots that are reserved from the asker, by position of the node. The
-// result is kept for the key.
+// countReserved returns what sum returns for the number of slots that are reserved from the asker, by position of the
+// node. The result is kept for the key.
 func (s *Shapes) countReserved(of any, shape *Shape, view *reservations.View, a reservations.Asker, sum func(on map[int]int) int) int {
 	if view == nil {
 		return 0
@@ -441,9 +443,9 @@ func (in *Inputs) Add(other Inputs) {
 	in.Others = in.Others || other.Others
 }
 
-// RefusedBy returns the inputs by which a class may have been refused in this plan, beside what Shapes counts. Those of filters of
-// volumes matter only if one has refused a node. What nodes refused in real cycles belongs to Others. counted is false if not even
-// the counts apply to the class, because its resources may not come from the nodes.
+// RefusedBy returns the inputs by which a class may have been refused in this plan, beside what Shapes counts. Those of
+// filters of volumes matter only if one has refused a node. What nodes refused in real cycles belongs to Others.
+// counted is false if not even the counts apply to the class, because its resources may not come from the nodes.
 func (w *Snapshot) RefusedBy(index int) (in Inputs, counted bool) {
 	c := w.classes[index]
 	counted = c.devices == nil && c.skip.Has(names.DynamicResources) || !w.cache.enabledPlugins(names.DynamicResources)

@@ -54,8 +54,8 @@ func (w *Snapshot) SharedClaims(planned []*corev1.Pod) []SharedClaim {
 	return out
 }
 
-// CheckUsers returns an error if more pods would use the claim than may: those of the plan, and those that use it already and
-// are not among the waiting pods of the gang.
+// CheckUsers returns an error if more pods would use the claim than may: those of the plan, and those that use it
+// already and are not among the waiting pods of the gang.
 func (s *SharedClaim) CheckUsers(f framework.Framework, waiting sets.Set[types.UID]) error {
 	n := len(s.Users)
 	if claim := knownClaim(f, s.Name); claim != nil {
@@ -81,8 +81,8 @@ func (s *SharedClaim) usersWith(claim *resourcev1.ResourceClaim, waiting sets.Se
 	return out
 }
 
-// ReserveDevices writes the devices and the users of a claim, unless it has them already. waiting are the waiting pods of the
-// gang: an earlier plan may have left some of them as users.
+// ReserveDevices writes the devices and the users of a claim, unless it has them already. waiting are the waiting pods
+// of the gang: an earlier plan may have left some of them as users.
 func (s *SharedClaim) ReserveDevices(ctx context.Context, f framework.Framework, waiting sets.Set[types.UID]) error {
 	if claim := knownClaim(f, s.Name); claim != nil && s.Devices == nil && apiequality.Semantic.DeepEqual(s.usersWith(claim, waiting), claim.Status.ReservedFor) {
 		return nil

@@ -98,8 +98,8 @@ type Options struct {
 	// for them; nil: nobody is told.
 	Extenders *Extenders
 	Waited    func(time.Duration)
-	// Reserved is what is reserved on nodes; nil: nothing. Asker is the gang that is planned, Leaves are the leaves of the
-	// classes. What is reserved for a leaf of the gang is available only to the classes of that leaf.
+	// Reserved is what is reserved on nodes; nil: nothing. Asker is the gang that is planned, Leaves are the leaves of
+	// the classes. What is reserved for a leaf of the gang is available only to the classes of that leaf.
 	Reserved *reservations.View
 	Asker    reservations.Asker
 	Leaves   []string
@@ -107,8 +107,9 @@ type Options struct {
 	Pods []int
 	// Members are pods by class. Without them, a class counts the volumes of its first pod alone.
 	Members [][]*corev1.Pod
-	// SharedClaims are the names of the ResourceClaims that more than one of the waiting pods uses, SharedVolumes those of the
-	// PersistentVolumeClaims. nil: unknown, all pods of a class are treated as if they used the same PersistentVolumeClaims.
+	// SharedClaims are the names of the ResourceClaims that more than one of the waiting pods uses, SharedVolumes those
+	// of the PersistentVolumeClaims. nil: unknown, all pods of a class are treated as if they used the same
+	// PersistentVolumeClaims.
 	SharedClaims, SharedVolumes sets.Set[string]
 	// Now is the current time. It must come from the same clock as that of Refusals.Record.
 	Now time.Time
@@ -165,9 +166,9 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	return w, nil
 }
 
-// TakesMoreThanRoom reports whether a pod of a class takes what is not seen on its node before the pod is there: devices, also of
-// an extended resource that a DeviceClass offers, a volume for an unbound claim, or, by hard constraints of the profile too, a
-// place in a larger domain.
+// TakesMoreThanRoom reports whether a pod of a class takes what is not seen on its node before the pod is there:
+// devices, also of an extended resource that a DeviceClass offers, a volume for an unbound claim, or, by hard
+// constraints of the profile too, a place in a larger domain.
 func (w *Snapshot) TakesMoreThanRoom() bool {
 	return w.devices != nil || slices.ContainsFunc(w.classes, func(c *class) bool { return c.awaitsVolumes || c.spread != nil })
 }
@@ -212,8 +213,8 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 	return "", false
 }
 
-// takesAnother reports whether a node that plainFilters accept for the class without planned pods takes another pod of the
-// class now.
+// takesAnother reports whether a node that plainFilters accept for the class without planned pods takes another pod of
+// the class now.
 func (w *Snapshot) takesAnother(c *class, i int) bool {
 	if w.whyBarred(c, i) != "" || !c.near.allowsNode(i) || c.spread.violatesSkew(i) || w.isLimited(c, i) {
 		return false
@@ -228,7 +229,8 @@ func (w *Snapshot) takesAnother(c *class, i int) bool {
 	return w.refusalReason(c, i, planned == 0 || c.known.demand.complete) == ""
 }
 
-// isFull reports whether the node certainly has no room for another pod of the class beside those that are planned on it.
+// isFull reports whether the node certainly has no room for another pod of the class beside those that are planned on
+// it.
 func (w *Snapshot) isFull(c *class, i int) bool {
 	if p := &w.nodes.planned[i]; c.known.demand.complete && p.unlike == 0 && p.pods[0] == c.planned {
 		return len(p.pods) >= int(c.known.slots[i])
@@ -236,8 +238,8 @@ func (w *Snapshot) isFull(c *class, i int) bool {
 	return c.known.demand.slotsOnNode(w.nodes.nodeWithPlanned(i)) == 0
 }
 
-// refusalReason returns the reason why the node refuses a pod of the class now, "" if it does not. accepts: plainFilters
-// certainly accept it, if no pod is nominated.
+// refusalReason returns the reason why the node refuses a pod of the class now, "" if it does not. accepts:
+// plainFilters certainly accept it, if no pod is nominated.
 func (w *Snapshot) refusalReason(c *class, i int, accepts bool) string {
 	if !accepts || len(w.nominatedOn(i)) > 0 { // nominated pods are not visible on the node itself
 		return w.runFilters(c, i)
@@ -300,8 +302,8 @@ func (w *Snapshot) whyBarred(c *class, i int) string {
 }
 
 // findConflict checks constraints that a filter skipped at PreFilter does not evaluate: planned pods whose required
-// anti-affinity excludes the class from the node, claims that only one pod, or only one node, may use, and the volumes and
-// devices that the planned pods leave.
+// anti-affinity excludes the class from the node, claims that only one pod, or only one node, may use, and the volumes
+// and devices that the planned pods leave.
 func (w *Snapshot) findConflict(c *class, i int) string {
 	if why := w.claims.claimConflict(c, i); why != "" {
 		return why
@@ -484,7 +486,8 @@ func (w *Snapshot) findNodesOf(c *class) {
 	w.askExtenders(c, r)
 }
 
-// scanOf returns the nodes of the domain in the area that take the class, best first. It returns false if there are none.
+// scanOf returns the nodes of the domain in the area that take the class, best first. It returns false if there are
+// none.
 func (w *Snapshot) scanOf(c *class, a placement.Area, domain string) (*scan, bool) {
 	if domain == "" && c.near != nil && !c.near.allowsAnyDomain() {
 		// Only domains with a matching pod are relevant; if there is only one, its nodes are sufficient.

@@ -30,8 +30,8 @@ type spreadConstraint struct {
 // spreadStateKey is the key of PodTopologySpread's state.
 const spreadStateKey fwk.StateKey = "PreFilterPodTopologySpread"
 
-// readSpread returns the counts of a class whose pods have these labels. The type of the state is not exported, but its fields
-// are. nil: they are not those of this version of kube-scheduler.
+// readSpread returns the counts of a class whose pods have these labels. The type of the state is not exported, but its
+// fields are. nil: they are not those of this version of kube-scheduler.
 func readSpread(state fwk.CycleState, nodes *nodeTable, podLabels labels.Set) spreadCounts {
 	var s spreadCounts
 	data, err := state.Read(spreadStateKey)

@@ -21,20 +21,20 @@ import (
 )
 
 const (
-	// membersTurn is how long the members of a plan are handed out before other pods may pass. Most plans are handed out
-	// in less.
+	// membersTurn is how long the members of a plan are handed out before other pods may pass. Most plans are handed
+	// out in less.
 	membersTurn = 50 * time.Millisecond
-	// othersTurn is how long other pods may pass then. The members' next turn is twice as long as that took, if the cycle of
-	// the last of them took longer: a plan takes at most half as long again, however many pods without a gang there are. A gang
-	// that passes takes as long as its own plan.
+	// othersTurn is how long other pods may pass then. The members' next turn is twice as long as that took, if the
+	// cycle of the last of them took longer: a plan takes at most half as long again, however many pods without a gang
+	// there are. A gang that passes takes as long as its own plan.
 	othersTurn = 25 * time.Millisecond
 )
 
-// turns lets others pass between the members of a large plan, which take seconds: pods without a gang whose priority is not
-// lower than that of the plan, and gangs of a higher priority, whose members are then handed out first. They leave the plan its
-// room, ports and hostname domains: the members that have not had their cycle count as nominated to their nodes
-// (Queue.NominatedPodsForNode). A plan with members that need more than that, devices, unbound volumes or larger domains, is not
-// passed. Used only by the scheduling loop.
+// turns lets others pass between the members of a large plan, which take seconds: pods without a gang whose priority is
+// not lower than that of the plan, and gangs of a higher priority, whose members are then handed out first. They leave
+// the plan its room, ports and hostname domains: the members that have not had their cycle count as nominated to their
+// nodes (Queue.NominatedPodsForNode). A plan with members that need more than that, devices, unbound volumes or larger
+// domains, is not passed. Used only by the scheduling loop.
 type turns struct {
 	clock   clock.PassiveClock
 	queue   *Queue
@@ -90,8 +90,8 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	return nil
 }
 
-// retryPassed activates the pods without a gang that had a cycle between members of a plan and still wait: the plan may have
-// been aborted, and they could not preempt.
+// retryPassed activates the pods without a gang that had a cycle between members of a plan and still wait: the plan may
+// have been aborted, and they could not preempt.
 func (t *turns) retryPassed(logger klog.Logger) {
 	if len(t.tried) > 0 {
 		t.queue.ActivateInOrder(logger, slices.Collect(maps.Values(t.tried)))
@@ -99,8 +99,9 @@ func (t *turns) retryPassed(logger klog.Logger) {
 	}
 }
 
-// activePassers returns the active pods that may pass a plan of this priority, in the order of the queue. Pods without a gang
-// are left out that may take from a plan what is not promised to it: devices, and by required anti-affinity whole domains.
+// activePassers returns the active pods that may pass a plan of this priority, in the order of the queue. Pods without
+// a gang are left out that may take from a plan what is not promised to it: devices, and by required anti-affinity
+// whole domains.
 func (t *turns) activePassers(priority int32) []*corev1.Pod {
 	var infos []*framework.QueuedPodInfo
 	for _, pod := range t.queue.PodsInActiveQ() {
@@ -132,8 +133,8 @@ func excludesPods(pod *corev1.Pod) bool {
 	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
 }
 
-// promises are what the members of a plan that wait for their cycles will occupy. The filters of a passing pod ask for it
-// on hundreds of nodes, so what follows from the spec of a member is computed once per class and plan.
+// promises are what the members of a plan that wait for their cycles will occupy. The filters of a passing pod ask for
+// it on hundreds of nodes, so what follows from the spec of a member is computed once per class and plan.
 type promises struct {
 	of   func(node string) (pods []*corev1.Pod, classes []string) // MemberSource.Promised
 	kept atomic.Bool                                              // a pod is in its cycle that leaves members their room

@@ -83,8 +83,8 @@ func newTurnsScene(t *testing.T, members int) *turnsScene {
 	return s
 }
 
-// cycles runs n cycles of a millisecond each, and returns the names of the other pods in their order, and how many members
-// went before each.
+// cycles runs n cycles of a millisecond each, and returns the names of the other pods in their order, and how many
+// members went before each.
 func (s *turnsScene) cycles(n int) (order []string) {
 	members := 0
 	for range n {
@@ -120,8 +120,8 @@ func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
 	}
 }
 
-// Leaders of gangs that may pass do so in the order of the queue, not that of their activations, once each. A leader whose attempt has
-// failed is activated by the registry, not at the end of the plan.
+// Leaders of gangs that may pass do so in the order of the queue, not that of their activations, once each. A leader
+// whose attempt has failed is activated by the registry, not at the end of the plan.
 func TestLeadersPassAPlan(t *testing.T) {
 	t.Parallel()
 	s := newTurnsScene(t, 1000)
@@ -145,8 +145,8 @@ func TestLeadersPassAPlan(t *testing.T) {
 	}
 }
 
-// The cycle of a leader that passes begins as that of any other: bindings and reservations of plans before are waited for. Pods
-// without a gang wait for neither.
+// The cycle of a leader that passes begins as that of any other: bindings and reservations of plans before are waited
+// for. Pods without a gang wait for neither.
 func TestLeadersThatPassKeepThePace(t *testing.T) {
 	t.Parallel()
 	s := newTurnsScene(t, 1000)
@@ -267,7 +267,8 @@ func TestRefusedPodIsTriedAgainAfterThePlan(t *testing.T) {
 	}
 }
 
-// Neither when another plan has passed this one: a pod that does not fit beside the plan would be tried after each of them.
+// Neither when another plan has passed this one: a pod that does not fit beside the plan would be tried after each of
+// them.
 func TestRefusedPodIsNotTriedAgainWhenThePlanIsContinued(t *testing.T) {
 	t.Parallel()
 	s := newTurnsScene(t, 1000)
@@ -297,8 +298,8 @@ func TestRefusedPodIsNotTriedAgainWhenThePlanIsContinued(t *testing.T) {
 	}
 }
 
-// Members that wait for their cycles are nominated for the pod that passes, of whatever priority, and for no other. Each
-// has its own name and the requests of its class; another plan has other classes.
+// Members that wait for their cycles are nominated for the pod that passes, of whatever priority, and for no other.
+// Each has its own name and the requests of its class; another plan has other classes.
 func TestPromisedRoomIsNominated(t *testing.T) {
 	t.Parallel()
 	s := newTurnsScene(t, 100)

@@ -42,8 +42,9 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 	}{
 		{reflect.TypeFor[queue.SchedulingQueue](), // Queue
 			"Activate Add AddUnschedulableIfNotPresent Delete Done MoveAllToActiveOrBackoffQueue PendingPods Pop PopSpecificPod Update",
-			// AssignedPodAdded and AssignedPodUpdated are called without SchedulerQueueingHints only, which CheckOrder requires.
-			// A nomination of a gated pod is kept by the stock queue, and PatchPodStatus does not depend on where a pod waits.
+			// AssignedPodAdded and AssignedPodUpdated are called without SchedulerQueueingHints only, which CheckOrder
+			// requires. A nomination of a gated pod is kept by the stock queue, and PatchPodStatus does not depend on
+			// where a pod waits.
 			"AddNominatedPod AssignedPodAdded AssignedPodUpdated Close DeleteNominatedPodIfExists GetPod InFlightPods NominatedPodsForNode " +
 				"PatchPodStatus PodsInActiveQ PodsInBackoffQ Run SchedulingCycle UnschedulablePods UpdateNominatedPod"},
 		{reflect.TypeFor[cache.Cache](), // leavingCache
@@ -73,8 +74,8 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 			t.Errorf("methods of %s (-reviewed +of this version):\n%s", tc.kind, diff)
 		}
 	}
-	// Attach replaces NextPod, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and PrepareMembers
-	// the Profiles.
+	// Attach replaces NextPod, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and
+	// PrepareMembers the Profiles.
 	want := strings.Fields("APIDispatcher Cache Extenders FailureHandler NextPod Profiles SchedulePod SchedulingQueue StopEverything")
 	var got []string
 	for kind, i := reflect.TypeFor[scheduler.Scheduler](), 0; i < kind.NumField(); i++ {
@@ -123,8 +124,8 @@ func TestBindPostsWhatTheStockBinderPosts(t *testing.T) {
 	}
 }
 
-// TestUpstreamDocument: docs/upstream.md names the packages of kube-scheduler that are imported, and the files that read
-// its types by reflection, and no others. The tests that it names exist.
+// TestUpstreamDocument: docs/upstream.md names the packages of kube-scheduler that are imported, and the files that
+// read its types by reflection, and no others. The tests that it names exist.
 func TestUpstreamDocument(t *testing.T) {
 	t.Parallel()
 	const root = "../../../"
@@ -187,8 +188,8 @@ func quoted(text, expression string) []string {
 	return slices.Compact(out)
 }
 
-// upstreamUses are the packages of kube-scheduler that some files import, without their common prefix; and the names of the files
-// of pkg/scheduler that read values by reflection, and of all that use unsafe or go:linkname. All are sorted.
+// upstreamUses are the packages of kube-scheduler that some files import, without their common prefix; and the names of
+// the files of pkg/scheduler that read values by reflection, and of all that use unsafe or go:linkname. All are sorted.
 type upstreamUses struct{ packages, reflecting, unsafe []string }
 
 // usesOfUpstream returns what the files of these folders use; tests do not count.

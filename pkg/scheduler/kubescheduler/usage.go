@@ -125,7 +125,8 @@ const keptHolders = 1024
 // columnOf returns the column of a resource that readNodes was called with.
 func (t *usageTable) columnOf(name corev1.ResourceName) int { return slices.Index(t.columns, name) }
 
-// usage returns the usageTable with the resources that the classes request. Its columns are the same during the whole plan.
+// usage returns the usageTable with the resources that the classes request. Its columns are the same during the whole
+// plan.
 func (w *Snapshot) usage() *usageTable {
 	t := &w.cache.usage
 	if w.usageRead {

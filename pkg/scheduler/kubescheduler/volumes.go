@@ -21,9 +21,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// Filters judge one pod beside those that are there. The pods of a class have claims of their own that differ only by name, so a
-// plan counts two things itself: how many different volumes a node can attach, which NodeVolumeLimits is asked about all planned
-// pods of the node at once, and which existing volumes are left for claims that nothing else can satisfy.
+// Filters judge one pod beside those that are there. The pods of a class have claims of their own that differ only by
+// name, so a plan counts two things itself: how many different volumes a node can attach, which NodeVolumeLimits is
+// asked about all planned pods of the node at once, and which existing volumes are left for claims that nothing else
+// can satisfy.
 
 // VolumeClaimName returns the name of the PersistentVolumeClaim of a volume, "" if it has none.
 func VolumeClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
@@ -47,8 +48,8 @@ func volumeClaimNames(pod *corev1.Pod) []string {
 	return out
 }
 
-// claimsByName returns which claims of the pods must be identified by their names: those that more than one of the pods uses,
-// that a pod on a node uses, and for which a volume is meant.
+// claimsByName returns which claims of the pods must be identified by their names: those that more than one of the pods
+// uses, that a pod on a node uses, and for which a volume is meant.
 func claimsByName(f framework.Framework, pods []*corev1.Pod) (shared, byName sets.Set[string]) {
 	shared = namesUsedTwice(pods, volumeClaimNames)
 	byName = shared.Clone()
@@ -105,8 +106,8 @@ func volumesWhere(f framework.Framework, meets func(*corev1.PersistentVolume) bo
 	return slices.DeleteFunc(all, func(v *corev1.PersistentVolume) bool { return !meets(v) })
 }
 
-// claimsOf describes the pod's persistent volume claims as far as the filters distinguish them. byName are the claims that must
-// be identified by their names.
+// claimsOf describes the pod's persistent volume claims as far as the filters distinguish them. byName are the claims
+// that must be identified by their names.
 func claimsOf(f framework.Framework, pod *corev1.Pod, byName sets.Set[string]) string {
 	out := ""
 	for _, name := range volumeClaimNames(pod) {
@@ -195,8 +196,8 @@ func volumesAsked(f framework.Framework, pod *corev1.Pod) string {
 
 // volumeDemand is what the pods of a class need of volumes.
 type volumeDemand struct {
-	// attached are the volumes of the pods of the class, those of ephemeral claims by the name of the claim. ends is, by pod, how
-	// many the first pods have up to it.
+	// attached are the volumes of the pods of the class, those of ephemeral claims by the name of the claim. ends is,
+	// by pod, how many the first pods have up to it.
 	attached []corev1.Volume
 	ends     []int
 	// awaited are the claims of a pod's own that only an existing volume can satisfy, the smallest first.
@@ -210,7 +211,8 @@ type volumeRoom struct {
 	why  string
 }
 
-// readVolumeDemand determines what volumes the pods of the class need. It is called after PreFilter. members are pods of the class.
+// readVolumeDemand determines what volumes the pods of the class need. It is called after PreFilter. members are pods
+// of the class.
 func (w *Snapshot) readVolumeDemand(c *class, members []*corev1.Pod) {
 	pod, d := c.info.Pod, &volumeDemand{room: map[int]volumeRoom{}}
 	own := sets.New[string]()
@@ -272,7 +274,8 @@ func (d *volumeDemand) attachedOf(pods int) []corev1.Volume {
 	return d.attached[:d.ends[pods-1]:d.ends[pods-1]]
 }
 
-// volumesByClaim returns the volumes of a pod, those of ephemeral claims by the name of the claim: that the pod owns it is known.
+// volumesByClaim returns the volumes of a pod, those of ephemeral claims by the name of the claim: that the pod owns it
+// is known.
 func volumesByClaim(pod *corev1.Pod) []corev1.Volume {
 	out := slices.Clone(pod.Spec.Volumes)
 	for i := range out {
@@ -316,8 +319,8 @@ func (w *Snapshot) WhyStorageIsUnknown() string {
 	return ""
 }
 
-// volumeRoom returns for how many pods of the class the node has volumes, at most as many as it has other room for, without planned
-// pods. It is an upper bound.
+// volumeRoom returns for how many pods of the class the node has volumes, at most as many as it has other room for,
+// without planned pods. It is an upper bound.
 func (w *Snapshot) volumeRoom(c *class, i int) volumeRoom {
 	most := int(c.known.slots[i])
 	if c.volumes == nil || most == 0 {
@@ -355,15 +358,15 @@ func (w *Snapshot) volumeRoom(c *class, i int) volumeRoom {
 	return room
 }
 
-// maxMatched bounds the volumes that are compared to count those of one node. A node with more, which it shares with others, counts
-// with all of its room.
+// maxMatched bounds the volumes that are compared to count those of one node. A node with more, which it shares with
+// others, counts with all of its room.
 const maxMatched = 1024
 
 // noVolume is the reason of VolumeBinding for a node without a volume for a claim.
 const noVolume = "node(s) didn't find available persistent volumes to bind"
 
-// volumeConflict returns the reason why the node has no volumes for another pod of the class beside the planned pods, "" if it
-// has. The filters have accepted the pod without the planned ones.
+// volumeConflict returns the reason why the node has no volumes for another pod of the class beside the planned pods,
+// "" if it has. The filters have accepted the pod without the planned ones.
 func (w *Snapshot) volumeConflict(c *class, i int) string {
 	if c.volumes == nil {
 		return ""
@@ -394,8 +397,8 @@ func (w *Snapshot) classOfPlanned(info *framework.PodInfo) *class {
 	return w.classes[slices.IndexFunc(w.classes, func(c *class) bool { return c.planned == info })]
 }
 
-// whyNotAttached returns why the node cannot attach the volumes of so many pods of the classes beside its running pods, "" if it
-// can. NodeVolumeLimits is asked about a pod that has the volumes of all of them.
+// whyNotAttached returns why the node cannot attach the volumes of so many pods of the classes beside its running pods,
+// "" if it can. NodeVolumeLimits is asked about a pod that has the volumes of all of them.
 func (w *Snapshot) whyNotAttached(c *class, i int, pods map[*class]int) string {
 	node, err := w.f.SharedCSIManager().CSINodes().Get(w.nodes.objects[i].Name)
 	if err != nil {
@@ -502,8 +505,8 @@ func isOneLabel(v *corev1.PersistentVolume) bool {
 	return len(term.MatchExpressions) == 1 && len(term.MatchFields) == 0
 }
 
-// matchVolumes returns the volumes that the next pod of the class would have on the node, beside those that are taken. It returns
-// false if one is missing.
+// matchVolumes returns the volumes that the next pod of the class would have on the node, beside those that are taken.
+// It returns false if one is missing.
 func (w *Snapshot) matchVolumes(c *class, i int, taken map[string]*corev1.PersistentVolume) ([]*corev1.PersistentVolume, bool) {
 	excluded := taken
 	if len(c.volumes.awaited) > 1 {

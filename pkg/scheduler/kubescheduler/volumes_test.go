@@ -31,7 +31,8 @@ func attaching(name string, gpus int64, driver string, volumes int32) []runtime.
 		&storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.CSINodeSpec{Drivers: []storagev1.CSINodeDriver{d}}}}
 }
 
-// TestVolumesOfAGang: pods with volumes are planned where their pods would start alone, and refused for the reason that applies.
+// TestVolumesOfAGang: pods with volumes are planned where their pods would start alone, and refused for the reason that
+// applies.
 func TestVolumesOfAGang(t *testing.T) {
 	t.Parallel()
 	const driver = "disks.example.com"
@@ -163,8 +164,8 @@ func TestVolumesOfAGang(t *testing.T) {
 	}
 }
 
-// TestClaimsAppearWhileAPlanIsMade: the first pod of a class passes PreFilter because its claim has been created since the pods were
-// classified. The claims of the others may still be missing.
+// TestClaimsAppearWhileAPlanIsMade: the first pod of a class passes PreFilter because its claim has been created since
+// the pods were classified. The claims of the others may still be missing.
 func TestClaimsAppearWhileAPlanIsMade(t *testing.T) {
 	t.Parallel()
 	objects := append(attaching("n0", 8, "disks.example.com", -1), storageClass("late", "disks.example.com", storagev1.VolumeBindingWaitForFirstConsumer))

@@ -62,8 +62,8 @@ func (m *Mark) PlanID() PlanID {
 	return PlanID{GroupUID: m.GroupUID, PodCount: m.PodCount, TagSum: m.TagSum, Sequence: m.Sequence}
 }
 
-// PodTag returns a hash of a pod's UID. Sums of tags distinguish sets of pods. Sums of plain FNV hashes do not: those of
-// "p1" and "p4" equal those of "p0" and "p5". The bits are therefore mixed (the finalizer of MurmurHash3).
+// PodTag returns a hash of a pod's UID. Sums of tags distinguish sets of pods. Sums of plain FNV hashes do not: those
+// of "p1" and "p4" equal those of "p0" and "p5". The bits are therefore mixed (the finalizer of MurmurHash3).
 func PodTag(uid types.UID) uint64 {
 	f := fnv.New64a()
 	f.Write([]byte(uid))
@@ -73,8 +73,8 @@ func PodTag(uid types.UID) uint64 {
 	return h ^ h>>33
 }
 
-// fieldCount is the number of fields of the text, which are separated by slashes: the PodGroup's UID, the number of pods,
-// the sum, the generation, the sequence, NeverWhole, the next members, the id of the key, the signature.
+// fieldCount is the number of fields of the text, which are separated by slashes: the PodGroup's UID, the number of
+// pods, the sum, the generation, the sequence, NeverWhole, the next members, the id of the key, the signature.
 const fieldCount = 9
 
 // bodyText returns the text up to the key's id.

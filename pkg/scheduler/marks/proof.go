@@ -14,17 +14,18 @@ import (
 
 // The marks of the bound pods prove that a gang never had its minimum as follows:
 //
-//  1. A plan for a minimum is minimal in the members that its marks name: without any of them, the plan and the pods bound
-//     before it do not satisfy the tree (NeededLeaves).
+//  1. A plan for a minimum is minimal in the members that its marks name: without any of them, the plan and the pods
+//     bound before it do not satisfy the tree (NeededLeaves).
 //  2. The mark of the latest plan records that the gang never had its minimum before that plan. The scheduler that made
 //     the plan had no bound pod of the gang, or had this same proof for the previous plan.
-//  3. A member that this plan's marks name still waits. A pod is never unbound, so it was not bound in the meantime. With 1,
-//     the pods bound since the plan was made do not satisfy the tree.
+//  3. A member that this plan's marks name still waits. A pod is never unbound, so it was not bound in the meantime.
+//     With 1, the pods bound since the plan was made do not satisfy the tree.
 //  4. The PodGroup has the generation that was planned, so the tree is the same. A scheduler that had the proof and has
-//     watched the gang since then does not need this: it has observed that no later tree was satisfied. It may observe the
-//     last binding of the plan after a change of the tree; then the proof is void (CompletedPlan).
-//  5. The pods that are known to have been bound do not satisfy the tree. This covers pods that another scheduler bound.
-//     By 2, a completed plan of which no pod is bound had ended before the latest plan: its failed pods do not count.
+//     watched the gang since then does not need this: it has observed that no later tree was satisfied. It may observe
+//     the last binding of the plan after a change of the tree; then the proof is void (CompletedPlan).
+//  5. The pods that are known to have been bound do not satisfy the tree. This covers pods that another scheduler
+//     bound. By 2, a completed plan of which no pod is bound had ended before the latest plan: its failed pods do not
+//     count.
 //
 // Members are named in the order in which they are bound, cyclically. If a plan was cut short, some bound member
 // therefore has a successor that is not bound, and its mark names this successor. It is found by looking up each
@@ -47,7 +48,8 @@ type MarkedPod struct {
 	IsMisplaced bool
 	// NeverBound is true if the pod has never been bound.
 	NeverBound bool
-	// HasEnded is true if the pod has neither succeeded nor is bound (docs/decisions, G11). It is ignored if NeverBound.
+	// HasEnded is true if the pod has neither succeeded nor is bound (docs/decisions, G11). It is ignored if
+	// NeverBound.
 	HasEnded bool
 	// IsOfEarlierRun is true if the pod succeeded in a finished run of the gang (docs/decisions, G9).
 	IsOfEarlierRun bool

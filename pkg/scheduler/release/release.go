@@ -128,7 +128,8 @@ func (r *Releaser) checkPartialGangs(ctx context.Context) {
 	}
 }
 
-// serverAnswers reports whether the API server answers, including its storage, by a read that is not served from a cache.
+// serverAnswers reports whether the API server answers, including its storage, by a read that is not served from a
+// cache.
 func (r *Releaser) serverAnswers(ctx context.Context, key gangs.Key) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()

@@ -116,8 +116,8 @@ func (w *ward) partial() (marks map[string]string) {
 	return marks
 }
 
-// bind plans these pods of a leaf and binds them as the scheduler does. The bindings after the first n fail. It returns the
-// marks of the pods.
+// bind plans these pods of a leaf and binds them as the scheduler does. The bindings after the first n fail. It returns
+// the marks of the pods.
 func (w *ward) bind(leaf string, n int, pods ...*wrappers.PodWrapper) (marks map[string]string) {
 	var placements []placement.Placement
 	for _, p := range pods {

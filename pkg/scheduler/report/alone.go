@@ -18,12 +18,12 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// aloneAfter is how long pods of a controller must have waited for room before it is told that they start one by one. It is also the
-// interval between two looks at the pods.
+// aloneAfter is how long pods of a controller must have waited for room before it is told that they start one by one.
+// It is also the interval between two looks at the pods.
 const aloneAfter = 10 * time.Second
 
-// loosePods tells the controllers of pods that are in no gang that some of their pods run and others have no room: one event per
-// controller. Pods of the scheduler's cache are counted, and no object is read.
+// loosePods tells the controllers of pods that are in no gang that some of their pods run and others have no room: one
+// event per controller. Pods of the scheduler's cache are counted, and no object is read.
 type loosePods struct {
 	Options
 
@@ -42,7 +42,8 @@ func newLoosePods(o Options) *loosePods {
 	return &loosePods{Options: o, waits: map[types.UID]loosePod{}, told: sets.New[types.UID]()}
 }
 
-// addRefused records a pod without a gang for which no node had room. Pods of Deployments and DaemonSets are meant to start one by one.
+// addRefused records a pod without a gang for which no node had room. Pods of Deployments and DaemonSets are meant to
+// start one by one.
 func (l *loosePods) addRefused(pod *corev1.Pod) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil || owner.Kind == "DaemonSet" || owner.Kind == "ReplicaSet" {

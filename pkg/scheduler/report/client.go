@@ -56,15 +56,16 @@ func newRESTClient(config *rest.Config, version schema.GroupVersion, addToScheme
 	return rest.RESTClientFor(c)
 }
 
-// listFirst makes an informer begin with a list instead of a watch. The first request of a custom resource makes the API server read
-// its objects: until it has read them, it answers a watch with 429 and Retry-After: 1, and a list with a limit immediately.
+// listFirst makes an informer begin with a list instead of a watch. The first request of a custom resource makes the
+// API server read its objects: until it has read them, it answers a watch with 429 and Retry-After: 1, and a list with
+// a limit immediately.
 type listFirst struct{ *cache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is what the informer asks before it begins.
 func (listFirst) IsWatchListSemanticsUnSupported() bool { return true }
 
-// ListWithContext lists the latest state. An informer asks for resourceVersion 0 first, which an API server may answer with an old
-// state, and with all objects at once.
+// ListWithContext lists the latest state. An informer asks for resourceVersion 0 first, which an API server may answer
+// with an old state, and with all objects at once.
 func (l listFirst) ListWithContext(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 	if opts.ResourceVersion == "0" {
 		opts.ResourceVersion = ""

@@ -186,9 +186,9 @@ func TestPodGroupOfACronJob(t *testing.T) {
 	}
 }
 
-// The pods of a run that succeeded are gone, and those of the next run fail before the status tells of them, for example
-// because its write waits for bindings: the gang has not completed, also for a process that starts later. Pods of the run that
-// succeeded may have failed, too.
+// The pods of a run that succeeded are gone, and those of the next run fail before the status tells of them, for
+// example because its write waits for bindings: the gang has not completed, also for a process that starts later. Pods
+// of the run that succeeded may have failed, too.
 func TestARunFailsBeforeTheStatusTellsOfIt(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -69,8 +69,8 @@ func ownerUID(pod *corev1.Pod) types.UID {
 	return pod.UID
 }
 
-// emitEvents emits events until ctx ends. Of the pods that were seen before, only those that still wait matter: the process
-// that led then told about the others.
+// emitEvents emits events until ctx ends. Of the pods that were seen before, only those that still wait matter: the
+// process that led then told about the others.
 func (k *ignoredKeys) emitEvents(ctx context.Context) {
 	k.dropSettled()
 	for {

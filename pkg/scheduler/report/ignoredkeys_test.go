@@ -50,7 +50,8 @@ func TestOwnersAreToldOfIgnoredKeysOnce(t *testing.T) {
 	}
 }
 
-// A process that begins to lead tells about the pods that still wait, and not about those that the one before it told about.
+// A process that begins to lead tells about the pods that still wait, and not about those that the one before it told
+// about.
 func TestIgnoredKeysOfPodsSeenBeforeLeading(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -28,8 +28,8 @@ const (
 	// makersInterval is the minimum interval between two reads of an owner, and between two searches of the pods of a
 	// namespace.
 	makersInterval = time.Minute
-	// maxNamedInterval is the maximum interval between two reads of an owner without pods: no change of pods shows that a
-	// suspended Job was deleted.
+	// maxNamedInterval is the maximum interval between two reads of an owner without pods: no change of pods shows that
+	// a suspended Job was deleted.
 	maxNamedInterval = 5 * time.Minute
 	// maxReads is the maximum number of owners read per check of a gang or a namespace.
 	maxReads = 5
@@ -92,8 +92,8 @@ func (m *makers) completeFacts(ctx context.Context, f *podgroup.Facts) []claim {
 	return found
 }
 
-// factsOfLastRun returns the facts without a run that has succeeded, if the pods of a later one have failed. Otherwise a failed run
-// of a CronJob would be said to have completed. f.Group must be the latest version.
+// factsOfLastRun returns the facts without a run that has succeeded, if the pods of a later one have failed. Otherwise
+// a failed run of a CronJob would be said to have completed. f.Group must be the latest version.
 func (m *makers) factsOfLastRun(f podgroup.Facts) podgroup.Facts {
 	if !f.Ended && f.Pods > 0 {
 		return f

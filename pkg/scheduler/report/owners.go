@@ -31,7 +31,8 @@ func (m *makers) readOwner(ctx context.Context, namespace string, o podgroup.Own
 	return read
 }
 
-// readOwnerObject reads the owner from the API server. It returns false after an error, and the owner unchanged if it is gone.
+// readOwnerObject reads the owner from the API server. It returns false after an error, and the owner unchanged if it
+// is gone.
 func (m *makers) readOwnerObject(ctx context.Context, namespace string, o podgroup.Owner) (podgroup.Owner, bool) {
 	version, err := schema.ParseGroupVersion(o.APIVersion)
 	if err != nil { // not possible: the API server validates it
@@ -95,10 +96,10 @@ func ownerOfJob(o podgroup.Owner, job *batchv1.Job) podgroup.Owner {
 	return o
 }
 
-// ownerByName returns the Job or StatefulSet that should create the pods of a PodGroup without pods: a suspended Job has none,
-// nor has one whose pods a quota refuses. It is the controller of the PodGroup, or has its name and a pod template
-// that names the PodGroup. A controller of another kind is not read. No Kind: none was found if it is Seen, otherwise it is not
-// known.
+// ownerByName returns the Job or StatefulSet that should create the pods of a PodGroup without pods: a suspended Job
+// has none, nor has one whose pods a quota refuses. It is the controller of the PodGroup, or has its name and a pod
+// template that names the PodGroup. A controller of another kind is not read. No Kind: none was found if it is Seen,
+// otherwise it is not known.
 func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Time) podgroup.Owner {
 	name, kind, maker := f.Name, schema.GroupKind{}, types.UID("")
 	if podgroup.IsTranslated(f.Group) {
@@ -133,8 +134,8 @@ func (m *makers) ownerByName(ctx context.Context, f *podgroup.Facts, now time.Ti
 	})
 }
 
-// namedInterval returns the maximum interval between two reads of what ownerByName has found: nothing shows that a suspended
-// Job was deleted, or that one was created whose pods a quota refuses.
+// namedInterval returns the maximum interval between two reads of what ownerByName has found: nothing shows that a
+// suspended Job was deleted, or that one was created whose pods a quota refuses.
 func namedInterval(o podgroup.Owner) time.Duration {
 	if o.Kind == "" {
 		return 3 * maxNamedInterval
@@ -153,8 +154,8 @@ func ownerWithoutPods(kind schema.GroupKind, object metav1.Object, template *cor
 	}
 }
 
-// withFailed returns the owners of failed pods that have no other pods, followed by the others, with the number of their failed
-// pods.
+// withFailed returns the owners of failed pods that have no other pods, followed by the others, with the number of
+// their failed pods.
 func withFailed(live, failed []podgroup.Owner) []podgroup.Owner {
 	var out []podgroup.Owner
 	for _, o := range failed {

@@ -30,8 +30,8 @@ func preferRack(spec *v2alpha2.PodGroupSpec) {
 	spec.TopologyConstraint = &v2alpha2.TopologyConstraint{PreferredTopologyLevel: rackLabel}
 }
 
-// The status follows pods that are bound and lost, and nodes that are relabelled and deleted. It is written at its pace, and not
-// again without a change.
+// The status follows pods that are bound and lost, and nodes that are relabelled and deleted. It is written at its
+// pace, and not again without a change.
 func TestPlacementFollowsPodsAndNodes(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -88,8 +88,8 @@ func TestPlacementFollowsPodsAndNodes(t *testing.T) {
 	}
 }
 
-// A domain is named by the labels of all levels above its own if its own label has the same value in another domain, in the levels
-// of a Topology and in those that the PodGroup lists. A label that is a level by itself has no other one.
+// A domain is named by the labels of all levels above its own if its own label has the same value in another domain, in
+// the levels of a Topology and in those that the PodGroup lists. A label that is a level by itself has no other one.
 func TestPlacementNamesARackByItsBlock(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -143,8 +143,8 @@ func TestRepeatedNamesAreForgotten(t *testing.T) {
 	}
 }
 
-// A relabelled node does not mark its gangs as changed. Their status follows nevertheless, because all gangs are checked from time
-// to time.
+// A relabelled node does not mark its gangs as changed. Their status follows nevertheless, because all gangs are
+// checked from time to time.
 func TestPlacementFollowsLabelsWithoutAMark(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

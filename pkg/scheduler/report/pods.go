@@ -24,13 +24,13 @@ import (
 )
 
 // arrivalGrace is how long a pod may exist before its PodGroup, or after its place in it was removed, before an event
-// reports this. Pods and PodGroup are often created by one command, in any order, and a controller that scales in lowers
-// the PodGroup before it deletes pods.
+// reports this. Pods and PodGroup are often created by one command, in any order, and a controller that scales in
+// lowers the PodGroup before it deletes pods.
 const arrivalGrace = 2 * time.Second
 
 const (
-	// maxRefused is the number of failed writes after which a check of a gang ends and is retried later. The API server may be
-	// down, or the gang being bound since its facts were read, and it may have thousands of waiting pods.
+	// maxRefused is the number of failed writes after which a check of a gang ends and is retried later. The API server
+	// may be down, or the gang being bound since its facts were read, and it may have thousands of waiting pods.
 	maxRefused = 10
 	// writingLimit is how long a check of a gang writes before the facts are read again, by which it may have moved on.
 	writingLimit = time.Second
@@ -221,15 +221,15 @@ func (h *gatedPods) reasonFor(f podgroup.Facts, w podgroup.WaitingPod, gated *ga
 		if p.said == saidBy(note) {
 			return "", 0
 		}
-		// Only the message would change. The reason of a PodGroup may change with every attempt, and some pass by themselves,
-		// so the new one must last first, and so must advice.
+		// Only the message would change. The reason of a PodGroup may change with every attempt, and some pass by
+		// themselves, so the new one must last first, and so must advice.
 		since, after = p.noteSince, h.WaitingForGangAfter
 	}
 	return reason, max(0, since.Add(after).Sub(now))
 }
 
-// writeCondition patches PodScheduled, unless the pod has the condition already: the scheduler writes the condition of a
-// leader that it tried, and the two must not alternate. A change of numbers in the message does not justify a write;
+// writeCondition patches PodScheduled, unless the pod has the condition already: the scheduler writes the condition of
+// a leader that it tried, and the two must not alternate. A change of numbers in the message does not justify a write;
 // another reason or other advice does.
 //
 // The patch changes only this condition, and succeeds only on the version of the pod for which it was computed: a pod
@@ -272,8 +272,8 @@ func (h *gatedPods) writeCondition(ctx context.Context, w podgroup.WaitingPod, p
 // maxAnnounced is the maximum number of leaves of a gang with an event about the reason why they wait, per reason.
 const maxAnnounced = 8
 
-// announceReason emits an event on the first waiting pod of a leaf, because kubectl describe does not print the message of
-// a condition. Source: docs/decisions, G13.
+// announceReason emits an event on the first waiting pod of a leaf, because kubectl describe does not print the message
+// of a condition. Source: docs/decisions, G13.
 func (h *gatedPods) announceReason(f podgroup.Facts, w podgroup.WaitingPod, gated *gatedGang, reason string, note podgroup.HeldNote) {
 	if f.Group == nil || w.Misplaced != "" {
 		return // these pods have events of their own

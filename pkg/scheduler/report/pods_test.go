@@ -471,7 +471,8 @@ func TestTheMessageOfAPodFollowsTheReasonOfItsPodGroup(t *testing.T) {
 	}
 }
 
-// A reason that gangs pass through may last, for example behind others in the queue: then it replaces one that is not true any more.
+// A reason that gangs pass through may last, for example behind others in the queue: then it replaces one that is not
+// true any more.
 func TestPodsDoNotKeepAReasonThatIsOver(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -495,8 +496,8 @@ func TestPodsDoNotKeepAReasonThatIsOver(t *testing.T) {
 	}
 }
 
-// While the API server refuses the conditions, or the pods have changed since they were read, a large gang causes few requests and
-// a short error.
+// While the API server refuses the conditions, or the pods have changed since they were read, a large gang causes few
+// requests and a short error.
 func TestFewRequestsWhileConditionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, err := range map[string]error{

@@ -15,8 +15,9 @@ const (
 	unusedAfter = 10 * time.Minute
 )
 
-// reads caches what was read of objects, by UID or by namespace. The interval between two reads of an object begins with makersInterval
-// and doubles while its number of pods stays the same, so that thousands of gangs that wait for days cause few requests.
+// reads caches what was read of objects, by UID or by namespace. The interval between two reads of an object begins
+// with makersInterval and doubles while its number of pods stays the same, so that thousands of gangs that wait for
+// days cause few requests.
 type reads[K comparable, T any] struct {
 	longest func(T) time.Duration // the maximum interval between two reads of an object; nil: maxReadInterval
 
@@ -33,8 +34,8 @@ type entry[T any] struct {
 	value    T
 }
 
-// readIfDue returns what is known of an object that has this number of pods, and reads it if that is due. If reading fails (read
-// returns false), the value of an earlier read remains. An object that is being read is waited for.
+// readIfDue returns what is known of an object that has this number of pods, and reads it if that is due. If reading
+// fails (read returns false), the value of an earlier read remains. An object that is being read is waited for.
 func (r *reads[K, T]) readIfDue(key K, pods int, now time.Time, read func() (T, bool)) T {
 	r.mu.Lock()
 	for r.reading[key] != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
-// repeatedNamesInterval is how long the answer for a level may be outdated: it visits all nodes, and labels rarely change.
+// repeatedNamesInterval is how long the answer for a level may be outdated: it visits all nodes, and labels rarely
+// change.
 const repeatedNamesInterval = 30 * time.Second
 
 // repeatedNames knows of which levels two domains have the same value of their own label: racks r0 of two blocks.

@@ -51,11 +51,11 @@ type Options struct {
 	Recorder  events.EventRecorder
 	Clock     clock.WithTicker
 
-	// Busy reports whether there is a burst of bindings. Statuses then wait, but not longer than five seconds: a status costs
-	// the API server as much work as a binding, and the next gangs wait for their bindings.
+	// Busy reports whether there is a burst of bindings. Statuses then wait, but not longer than five seconds: a status
+	// costs the API server as much work as a binding, and the next gangs wait for their bindings.
 	Busy func() bool
-	// Pods lists the pods of the scheduler's cache; Failed returns the failed pods that name a PodGroup, with the status that
-	// podgroup.FailedStatus keeps. Both explain why a gang lacks pods.
+	// Pods lists the pods of the scheduler's cache; Failed returns the failed pods that name a PodGroup, with the
+	// status that podgroup.FailedStatus keeps. Both explain why a gang lacks pods.
 	Pods   corelisters.PodLister
 	Failed func(gangs.Key) []*corev1.Pod
 	// Nodes lists the nodes of the scheduler's cache, whose labels say where gangs run.
@@ -67,8 +67,8 @@ type Options struct {
 	StatusInterval time.Duration
 	// WaitingForGangAfter is how long a pod is gated before it gets PodScheduled=False with reason WaitingForGang.
 	WaitingForGangAfter time.Duration
-	// NeedsCapacityAfter is how long a pod must have needed capacity before PodScheduled=False with reason Unschedulable
-	// is written.
+	// NeedsCapacityAfter is how long a pod must have needed capacity before PodScheduled=False with reason
+	// Unschedulable is written.
 	NeedsCapacityAfter time.Duration
 }
 
@@ -102,8 +102,9 @@ func New(o Options) *Reporter {
 	}
 }
 
-// MarkChanged records that the gangs may have changed. It only stores the keys, so it may be called anywhere. Before Run it does
-// nothing: Run begins with all gangs, and a process that waits to lead would keep the name of every gang that ever was.
+// MarkChanged records that the gangs may have changed. It only stores the keys, so it may be called anywhere. Before
+// Run it does nothing: Run begins with all gangs, and a process that waits to lead would keep the name of every gang
+// that ever was.
 func (r *Reporter) MarkChanged(keys ...gangs.Key) {
 	if len(keys) == 0 {
 		return
@@ -120,8 +121,8 @@ func (r *Reporter) MarkChanged(keys ...gangs.Key) {
 	}
 }
 
-// AddPod examines a new pod of this scheduler for labels and annotations that have no effect. It makes no request, so it
-// may be called anywhere, including before Run.
+// AddPod examines a new pod of this scheduler for labels and annotations that have no effect. It makes no request, so
+// it may be called anywhere, including before Run.
 func (r *Reporter) AddPod(pod *corev1.Pod) { r.ignored.addPod(pod) }
 
 // PodRefused records a pod without a gang for which no node had room. It makes no request.
@@ -181,8 +182,8 @@ func newQueue(c clock.WithTicker) queue {
 		workqueue.TypedRateLimitingQueueConfig[gangs.Key]{Clock: c})
 }
 
-// syncKeys syncs keys of the queue until it is shut down. A key is processed by one worker at a time. sync returns the time
-// until the next check of the key without a mark; 0: none is needed.
+// syncKeys syncs keys of the queue until it is shut down. A key is processed by one worker at a time. sync returns the
+// time until the next check of the key without a mark; 0: none is needed.
 func syncKeys(ctx context.Context, q queue, sync func(context.Context, gangs.Key) (time.Duration, error)) {
 	logger := klog.FromContext(ctx)
 	for {

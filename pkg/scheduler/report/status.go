@@ -25,15 +25,15 @@ import (
 // it, but most PodGroups are created a moment before their pods, and with the pods the status is more specific.
 const firstInterval = 200 * time.Millisecond
 
-// numbersInterval is how long changed numbers in the text about a refused attempt wait for their write, because every attempt changes
-// them; fewInterval the same while few gangs wait (docs/decisions, G14).
+// numbersInterval is how long changed numbers in the text about a refused attempt wait for their write, because every
+// attempt changes them; fewInterval the same while few gangs wait (docs/decisions, G14).
 const numbersInterval, fewInterval = 30 * time.Second, 10 * time.Second
 
 const (
 	// busyInterval is the pause before a status that was deferred in favor of bindings is checked again.
 	busyInterval = 100 * time.Millisecond
-	// busyLimit is how long a status may be deferred in favor of bindings. Most bursts are over by then, and each gang of
-	// them gets one status instead of one before its last binding and one after it.
+	// busyLimit is how long a status may be deferred in favor of bindings. Most bursts are over by then, and each gang
+	// of them gets one status instead of one before its last binding and one after it.
 	busyLimit = 5 * time.Second
 )
 
@@ -56,26 +56,28 @@ type statuses struct {
 // groupStatus is the state of one PodGroup between two checks.
 type groupStatus struct {
 	uid types.UID
-	// written is the PodGroup after the last write, nil if the cache has this version or a newer one. superseded contains
-	// the resourceVersions that the cache may still have. A write succeeds only on the latest version, so these versions
-	// and written follow each other without a gap.
+	// written is the PodGroup after the last write, nil if the cache has this version or a newer one. superseded
+	// contains the resourceVersions that the cache may still have. A write succeeds only on the latest version, so
+	// these versions and written follow each other without a gap.
 	written    *v2alpha2.PodGroup
 	superseded sets.Set[string]
 	// pendingSince is the time since which a write is pending; zero: none is pending.
 	pendingSince time.Time
-	// reported is the status that the last event reported, or the status before the first change that no event has reported
-	// yet; nil: nothing has changed.
+	// reported is the status that the last event reported, or the status before the first change that no event has
+	// reported yet; nil: nothing has changed.
 	reported *v2alpha2.PodGroupStatus
 	// reportAt is when the event about the changes since reported is due; zero: there are none.
 	reportAt time.Time
-	// lackingSince is the time since which the gang has lacked pods without interruption; zero: it does not. It begins again
-	// when the first pod is created or the last one is gone; withoutPods: there is none. warned: an event has reported it.
+	// lackingSince is the time since which the gang has lacked pods without interruption; zero: it does not. It begins
+	// again when the first pod is created or the last one is gone; withoutPods: there is none. warned: an event has
+	// reported it.
 	lackingSince time.Time
 	withoutPods  bool
 	warned       bool
 	// warnedOf is the Facts.FailingSince of which an event has reported that plans have failed for long.
 	warnedOf time.Time
-	// claims contains the pods with an event that they name the PodGroup in a place without effect; at most maxAnnounced.
+	// claims contains the pods with an event that they name the PodGroup in a place without effect; at most
+	// maxAnnounced.
 	claims sets.Set[types.UID]
 }
 
@@ -83,8 +85,8 @@ func newStatuses(o Options, m *makers) *statuses {
 	return &statuses{Options: o, pace: newPacer(o.Registry), queue: newQueue(o.Clock), makers: m, repeated: newRepeatedNames(o), groups: map[gangs.Key]*groupStatus{}}
 }
 
-// syncStatus writes the status of one PodGroup if it differs and the write is due; otherwise it returns the time until it is
-// due.
+// syncStatus writes the status of one PodGroup if it differs and the write is due; otherwise it returns the time until
+// it is due.
 func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration, error) {
 	now := s.Clock.Now()
 	if s.yieldsToBindings(key, now) {
@@ -146,7 +148,8 @@ func (s *statuses) syncStatus(ctx context.Context, key gangs.Key) (time.Duration
 	return shorterWait(later, s.reportSettled(st, written, &after, now)), nil
 }
 
-// labelsOf returns the labels of those of the nodes that exist, by name. nil for no nodes. The labels must not be modified.
+// labelsOf returns the labels of those of the nodes that exist, by name. nil for no nodes. The labels must not be
+// modified.
 func (s *statuses) labelsOf(nodes map[string][]string) map[string]map[string]string {
 	if len(nodes) == 0 {
 		return nil
@@ -178,7 +181,8 @@ func (s *statuses) delayOf(change podgroup.Change) time.Duration {
 	return 0
 }
 
-// writeStatus writes the status of a PodGroup, and returns the new version; nil if the PodGroup does not exist any more.
+// writeStatus writes the status of a PodGroup, and returns the new version; nil if the PodGroup does not exist any
+// more.
 func (s *statuses) writeStatus(ctx context.Context, key gangs.Key, group *v2alpha2.PodGroup, status v2alpha2.PodGroupStatus) (*v2alpha2.PodGroup, error) {
 	next := group.DeepCopy()
 	next.Status = status
@@ -196,8 +200,8 @@ func (s *statuses) writeStatus(ctx context.Context, key gangs.Key, group *v2alph
 	return written, nil
 }
 
-// yieldsToBindings reports whether the PodGroup's status must wait because bindings are being posted. It waits at most for
-// busyLimit, and not at all if evictions wait for it.
+// yieldsToBindings reports whether the PodGroup's status must wait because bindings are being posted. It waits at most
+// for busyLimit, and not at all if evictions wait for it.
 func (s *statuses) yieldsToBindings(key gangs.Key, now time.Time) bool {
 	s.mu.Lock()
 	st := s.groups[key]
@@ -229,8 +233,8 @@ func (s *statuses) reportSettled(st *groupStatus, written *v2alpha2.PodGroup, af
 	return 0
 }
 
-// lookForMakers adds to the facts why the pods that the gang lacks are not created, after it has lacked them for a while.
-// It returns the time until the next check, 0 if none is needed.
+// lookForMakers adds to the facts why the pods that the gang lacks are not created, after it has lacked them for a
+// while. It returns the time until the next check, 0 if none is needed.
 func (s *statuses) lookForMakers(ctx context.Context, st *groupStatus, f *podgroup.Facts, now time.Time) time.Duration {
 	if !podgroup.LacksPods(*f) {
 		st.lackingSince, st.warned = time.Time{}, false
@@ -290,7 +294,8 @@ func outlineOf(s *v2alpha2.PodGroupStatus) *v2alpha2.PodGroupStatus {
 	return &v2alpha2.PodGroupStatus{Conditions: slices.Clone(s.Conditions)}
 }
 
-// stateOf returns the state of a PodGroup, a new one for a new object, and its latest version: cached, or the last written.
+// stateOf returns the state of a PodGroup, a new one for a new object, and its latest version: cached, or the last
+// written.
 func (s *statuses) stateOf(key gangs.Key, cached *v2alpha2.PodGroup) (*groupStatus, *v2alpha2.PodGroup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

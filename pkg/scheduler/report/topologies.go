@@ -22,10 +22,11 @@ import (
 )
 
 const (
-	// missingTopologiesInterval is the pause between two checks whether the Topology resource exists. A cluster need not have it.
+	// missingTopologiesInterval is the pause between two checks whether the Topology resource exists. A cluster need
+	// not have it.
 	missingTopologiesInterval = 5 * time.Second
-	// firstTopologiesTimeout is how long gangs wait for the first list, from the first request on, while requests fail or are not
-	// answered.
+	// firstTopologiesTimeout is how long gangs wait for the first list, from the first request on, while requests fail
+	// or are not answered.
 	firstTopologiesTimeout = 30 * time.Second
 )
 
@@ -39,8 +40,9 @@ type Topologies struct {
 	missing  atomic.Bool               // the CRD is
 }
 
-// NewTopologies returns the Topologies of the API server of the configuration, which is not modified. If the CRD is missing,
-// also if it is deleted later, there are none, and it is looked for every few seconds. changed is called when Unread may have changed.
+// NewTopologies returns the Topologies of the API server of the configuration, which is not modified. If the CRD is
+// missing, also if it is deleted later, there are none, and it is looked for every few seconds. changed is called when
+// Unread may have changed.
 func NewTopologies(config *rest.Config, c clock.Clock, changed func()) (*Topologies, error) {
 	client, err := newRESTClient(config, topologyv1alpha1.SchemeGroupVersion, topologyv1alpha1.AddToScheme)
 	if err != nil {
@@ -112,9 +114,10 @@ const notAnswered = "the API server has not answered yet"
 // maxListError is the maximum length of an error in the message of a gang.
 const maxListError = 200
 
-// HasSynced reports whether the Topologies were read, there is no CRD, or reading them fails for so long that it must not keep
-// other gangs waiting. One answer that reading is forbidden says little: an API server that was just started may not know the
-// roles yet, and without the Topologies gangs would be placed regardless of the levels that they prefer.
+// HasSynced reports whether the Topologies were read, there is no CRD, or reading them fails for so long that it must
+// not keep other gangs waiting. One answer that reading is forbidden says little: an API server that was just started
+// may not know the roles yet, and without the Topologies gangs would be placed regardless of the levels that they
+// prefer.
 func (t *Topologies) HasSynced() bool {
 	begun := t.begun.Load()
 	return t.Informer.HasSynced() || begun != nil && t.clock.Since(*begun) >= firstTopologiesTimeout

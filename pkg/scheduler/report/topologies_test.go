@@ -26,8 +26,8 @@ import (
 // notAnswering is the status of a server that keeps requests until the status changes.
 const notAnswering = -1
 
-// topologyServer serves the Topology "fabric". It answers with the error of status instead, if that is not 0, and then ends its
-// watches.
+// topologyServer serves the Topology "fabric". It answers with the error of status instead, if that is not 0, and then
+// ends its watches.
 type topologyServer struct {
 	mu     sync.Mutex
 	status int
@@ -209,8 +209,8 @@ func (s *newAPIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(apierrors.NewTooManyRequests("storage is (re)initializing", 1).Status())
 }
 
-// The first request of a custom resource makes the API server read its objects. Gangs do not wait for that: what is read before they
-// are scheduled is listed first.
+// The first request of a custom resource makes the API server read its objects. Gangs do not wait for that: what is
+// read before they are scheduled is listed first.
 func TestResourcesOfANewAPIServerAreRead(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func(t *testing.T, server *newAPIServer){

@@ -32,17 +32,18 @@ type Asker struct {
 	Surplus bool
 }
 
-// Reservation is the room that is reserved on a node for one pod of a leaf, or for Amount.Pods pods of a whole gang. Its exported
-// fields are not changed after Reserve.
+// Reservation is the room that is reserved on a node for one pod of a leaf, or for Amount.Pods pods of a whole gang.
+// Its exported fields are not changed after Reserve.
 type Reservation struct {
 	Owner    Owner
 	Node     string
 	Priority int32
 	Amount   Amount
-	// Pod is the pod of the leaf that had the room. While it is on the node it occupies the room itself. nil for a whole gang.
+	// Pod is the pod of the leaf that had the room. While it is on the node it occupies the room itself. nil for a
+	// whole gang.
 	Pod *corev1.Pod
-	// Occupied are the parts of Amount that other pods on the node have until they end. Only the rest is reserved from the
-	// free room meanwhile.
+	// Occupied are the parts of Amount that other pods on the node have until they end. Only the rest is reserved from
+	// the free room meanwhile.
 	Occupied []Occupied
 
 	seq    int // order of Reserve
@@ -116,15 +117,15 @@ func (x *Reservation) Rest(isOnNode func(types.UID) bool) Amount {
 	return rest
 }
 
-// Restricts reports whether pods of the asker may not use the room because another gang has it: unless their priority is
-// higher. Surplus uses no room for which others are preempted, because it does not preempt itself (docs/decisions, G24). What
-// the leaves of the asker's own gang may use is not evaluated.
+// Restricts reports whether pods of the asker may not use the room because another gang has it: unless their priority
+// is higher. Surplus uses no room for which others are preempted, because it does not preempt itself (docs/decisions,
+// G24). What the leaves of the asker's own gang may use is not evaluated.
 func (x *Reservation) Restricts(a Asker) bool {
 	return x.Owner.Gang != a.Gang && (x.Priority >= a.Priority || a.Surplus && x.Owner.IsGang())
 }
 
-// Amount is an amount of resources: a number of pods, and amounts by resource in its smallest unit (CPU: millicores). Host
-// ports, volumes and devices of claims are not part of it. The zero value is empty.
+// Amount is an amount of resources: a number of pods, and amounts by resource in its smallest unit (CPU: millicores).
+// Host ports, volumes and devices of claims are not part of it. The zero value is empty.
 type Amount struct {
 	Pods      int64
 	Resources map[corev1.ResourceName]int64

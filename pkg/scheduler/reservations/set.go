@@ -15,17 +15,17 @@ const (
 	// maxOfLeaves bounds the reservations for leaves of all gangs together, maxOfGang those of one gang.
 	maxOfLeaves = 8192
 	maxOfGang   = 1024
-	// maxOfGangs bounds the reservations for whole gangs together. Each of these gangs has one on a node, so this is enough for
-	// six of them on 5,000 nodes.
+	// maxOfGangs bounds the reservations for whole gangs together. Each of these gangs has one on a node, so this is
+	// enough for six of them on 5,000 nodes.
 	maxOfGangs = 32768
 )
 
 // Set contains the reservations that exist. The zero value is not usable; see NewSet.
 //
-// For a leaf room is reserved once for each pod that had it, for a whole gang once on each node, until the first of these
-// events: the pods that it is for are bound in its place, its time is over, or it is ended. An assumed pod of the owner, on any
-// node, takes one of the owner's reservations, or its part of that of the gang: one on its own node if there is one, otherwise
-// the oldest. What is taken no longer counts, unless the pod is released again.
+// For a leaf room is reserved once for each pod that had it, for a whole gang once on each node, until the first of
+// these events: the pods that it is for are bound in its place, its time is over, or it is ended. An assumed pod of the
+// owner, on any node, takes one of the owner's reservations, or its part of that of the gang: one on its own node if
+// there is one, otherwise the oldest. What is taken no longer counts, unless the pod is released again.
 //
 // No operation visits the reservations of other gangs and nodes: thousands of large gangs' reservations end one after
 // another.
@@ -56,8 +56,8 @@ func NewSet() *Set {
 	}
 }
 
-// Reserve reserves room. It returns false if it is reserved already, for the pod or for the gang on this node, if its time is
-// over, or if there are too many reservations.
+// Reserve reserves room. It returns false if it is reserved already, for the pod or for the gang on this node, if its
+// time is over, or if there are too many reservations.
 func (s *Set) Reserve(x Reservation, until, now time.Time) bool {
 	switch {
 	case !now.Before(until):
@@ -90,8 +90,8 @@ func (s *Set) Reserve(x Reservation, until, now time.Time) bool {
 
 func byEnd(a, b *Reservation) int { return cmp.Or(a.until.Compare(b.until), cmp.Compare(a.seq, b.seq)) }
 
-// Take lets an assumed pod of the owner take a reservation, if one is left: one of its leaf, or else its amount of one of its
-// gang.
+// Take lets an assumed pod of the owner take a reservation, if one is left: one of its leaf, or else its amount of one
+// of its gang.
 func (s *Set) Take(owner Owner, uid types.UID, node string, amount Amount) {
 	if s.byTaker[uid] != nil {
 		return
@@ -107,8 +107,8 @@ func (s *Set) Take(owner Owner, uid types.UID, node string, amount Amount) {
 	}
 }
 
-// untaken returns a reservation of the owner that is not taken: one on the node if there is one, otherwise the oldest. nil:
-// there is none.
+// untaken returns a reservation of the owner that is not taken: one on the node if there is one, otherwise the oldest.
+// nil: there is none.
 func (s *Set) untaken(owner Owner, node string) *Reservation {
 	ofOwner := s.byOwner[owner]
 	if len(ofOwner) == 0 {
@@ -134,8 +134,9 @@ func (s *Set) GiveBack(uid types.UID) {
 	}
 }
 
-// EndTakenBy ends what was taken by a pod that is now bound. As the methods below, it returns the reservations that have ended; also
-// one of a gang of which other pods have the rest, if the pod is on another node, so that its part is free.
+// EndTakenBy ends what was taken by a pod that is now bound. As the methods below, it returns the reservations that
+// have ended; also one of a gang of which other pods have the rest, if the pod is on another node, so that its part is
+// free.
 func (s *Set) EndTakenBy(uid types.UID) []*Reservation {
 	x := s.byTaker[uid]
 	if x == nil {
@@ -179,8 +180,8 @@ func (s *Set) Expire(now time.Time) []*Reservation {
 	return s.end(over...)
 }
 
-// end removes reservations, and returns them. The last one is removed first, because those of one gang are often the last
-// elements of long lists.
+// end removes reservations, and returns them. The last one is removed first, because those of one gang are often the
+// last elements of long lists.
 func (s *Set) end(list ...*Reservation) []*Reservation {
 	var ended []*Reservation
 	for _, x := range slices.Backward(list) {
@@ -231,8 +232,8 @@ func (s *Set) HasGang(gang types.NamespacedName) bool { return len(s.byGang[gang
 // IsEmpty reports whether there are no reservations, and View would be the same as before and empty.
 func (s *Set) IsEmpty() bool { return len(s.byPod)+s.ofGangs+len(s.changed) == 0 }
 
-// View returns the reservations that count: those that are not taken, as far as they are not. It is the same View until one of them changes. The
-// cost is that of the nodes on which some have changed.
+// View returns the reservations that count: those that are not taken, as far as they are not. It is the same View until
+// one of them changes. The cost is that of the nodes on which some have changed.
 func (s *Set) View() *View {
 	if len(s.changed) == 0 {
 		return s.view

@@ -189,8 +189,8 @@ func (c *Reconciler) ensureSecret(ctx context.Context) (*keyPair, error) {
 	return pair, nil
 }
 
-// publishAuthority adds the authority to every webhook of both configurations. A configuration that does not exist is not an
-// error: it is updated when it is created.
+// publishAuthority adds the authority to every webhook of both configurations. A configuration that does not exist is
+// not an error: it is updated when it is created.
 func (c *Reconciler) publishAuthority(ctx context.Context, authority *x509.Certificate) error {
 	validating := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	mutating := &admissionregistrationv1.MutatingWebhookConfiguration{}
@@ -209,8 +209,8 @@ func (c *Reconciler) publishAuthority(ctx context.Context, authority *x509.Certi
 		}))
 }
 
-// publishAuthorityIn adds the authority to one configuration. bundles is called after the configuration was read, and returns
-// the CA bundles of its webhooks.
+// publishAuthorityIn adds the authority to one configuration. bundles is called after the configuration was read, and
+// returns the CA bundles of its webhooks.
 func (c *Reconciler) publishAuthorityIn(ctx context.Context, authority *x509.Certificate, config client.Object, bundles func() []*[]byte) error {
 	err := c.Client.Get(ctx, types.NamespacedName{Name: c.WebhookConfiguration}, config)
 	if apierrors.IsNotFound(err) {

@@ -85,8 +85,8 @@ func running(dir string) bool {
 // ready is what hold says when the cluster is ready.
 const ready = "The cluster is ready. Its nodes are simulated, everything else is Kubernetes, muster-scheduler and muster-controller."
 
-// up starts a process that holds a cluster in dir, and returns when the cluster is ready. If it is interrupted it removes
-// the directory; if it fails the logs are kept.
+// up starts a process that holds a cluster in dir, and returns when the cluster is ready. If it is interrupted it
+// removes the directory; if it fails the logs are kept.
 func up(ctx context.Context, dir string, flags []string) error {
 	if running(dir) {
 		return fmt.Errorf("a cluster is running already in %s; `make cluster-down` ends it", dir)

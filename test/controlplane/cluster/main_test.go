@@ -130,8 +130,8 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// inherit opens the files of this process for path once more, as they are open in a process that another test has forked
-// and that has not come to its exec, until the test ends.
+// inherit opens the files of this process for path once more, as they are open in a process that another test has
+// forked and that has not come to its exec, until the test ends.
 func inherit(t *testing.T, path string) {
 	t.Helper()
 	want, err := os.Stat(path)

@@ -24,8 +24,8 @@ type command struct {
 	output []string // nil: none is shown
 }
 
-// commandsOf returns the lines of the shell blocks of a section of a document. A block without a language shows the output
-// of the last line before it.
+// commandsOf returns the lines of the shell blocks of a section of a document. A block without a language shows the
+// output of the last line before it.
 func commandsOf(t *testing.T, document, heading string) []command {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(repository, document))
@@ -96,8 +96,8 @@ next:
 				continue next
 			}
 		}
-		// Output that is shown may take a moment to appear, and then stays: a reader is slower than this test. A command
-		// without output has to succeed.
+		// Output that is shown may take a moment to appear, and then stays: a reader is slower than this test. A
+		// command without output has to succeed.
 		var appeared time.Time
 		for {
 			output, err := shell(c.line)
@@ -158,7 +158,8 @@ func elided(lines, shown []string) []string {
 	return lines
 }
 
-// comparable returns the words of each line without the last column of tables that end with AGE, or the last two with SINCE.
+// comparable returns the words of each line without the last column of tables that end with AGE, or the last two with
+// SINCE.
 func comparable(lines []string) []string {
 	var out []string
 	aged := 0

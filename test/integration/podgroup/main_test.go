@@ -66,8 +66,8 @@ func onlyTheWebhookRefuses(namespace string) *v2alpha2.PodGroup {
 	return wrappers.MakePodGroup("probe", namespace).SubGroup("a", 1).Append(v2alpha2.SubGroup{Name: "b"}).Obj()
 }
 
-// waitForWebhook returns when the API server calls the webhook, or no longer does. The API server sends no event when it
-// uses a new configuration, so this polls.
+// waitForWebhook returns when the API server calls the webhook, or no longer does. The API server sends no event when
+// it uses a new configuration, so this polls.
 func waitForWebhook(t *testing.T, u *user, called bool) {
 	t.Helper()
 	var answer error

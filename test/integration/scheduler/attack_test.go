@@ -95,9 +95,10 @@ func (c *cluster) forge(tenant kubernetes.Interface, gang string, gpus int64, ma
 	return patched
 }
 
-// A tenant who may patch pods but not delete them makes pods look as if a crash had left them: with a forged annotation,
-// and with the mark of a pod that the scheduler did bind. No pod is deleted. The test also has a gang that is really
-// partial and whose repair timeout begins later: its release shows that the timeout of the forged gangs is over.
+// A tenant who may patch pods but not delete them makes pods look as if a crash had left them: with a forged
+// annotation, and with the mark of a pod that the scheduler did bind. No pod is deleted. The test also has a gang that
+// is really partial and whose repair timeout begins later: its release shows that the timeout of the forged gangs is
+// over.
 func TestForgedMarksDeleteNothing(t *testing.T) {
 	c := newCluster(t, 2)
 	tenant := c.tenant()
@@ -211,8 +212,8 @@ func TestTheKeyIsReplacedWhileAGangIsBoundInPart(t *testing.T) {
 	}
 }
 
-// An elastic gang needs 4 of 6, and 2 are bound when the scheduler is killed: the objects show which of the waiting four
-// were to follow, so it is released.
+// An elastic gang needs 4 of 6, and 2 are bound when the scheduler is killed: the objects show which of the waiting
+// four were to follow, so it is released.
 func TestElasticGangBoundInPartIsReleased(t *testing.T) {
 	c := newCluster(t, 1)
 	lift := c.refuseBindings(names("gang", 2, 6), nil)

@@ -125,8 +125,8 @@ func TestMemberWithAClaimRecreatedWhileItsGangIsBound(t *testing.T) {
 	released(t, partials)
 }
 
-// Another scheduler takes the room of a pod while its gang waits for a volume. No pod of the gang is bound there, and it starts on
-// other nodes (docs/decisions, G27).
+// Another scheduler takes the room of a pod while its gang waits for a volume. No pod of the gang is bound there, and
+// it starts on other nodes (docs/decisions, G27).
 func TestRoomIsTakenWhileAGangIsBound(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startQuick()
@@ -234,8 +234,8 @@ func (c *cluster) provision(claim string) {
 	c.must(err, "creating a volume for claim "+claim)
 }
 
-// volumeFor returns a volume for the claim: one that is written from a single node can be used on the node that the scheduler
-// selected for the claim, and on no other.
+// volumeFor returns a volume for the claim: one that is written from a single node can be used on the node that the
+// scheduler selected for the claim, and on no other.
 func (c *cluster) volumeFor(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolume {
 	node := ""
 	if !slices.Contains(claim.Spec.AccessModes, corev1.ReadWriteMany) {

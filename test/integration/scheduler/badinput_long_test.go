@@ -20,9 +20,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// One PodGroup serves all runs of a CronJob, and says between them, as kubectl prints it, what it waits for: before the first
-// run nothing; after one that succeeded nothing either, also when its Job and pods were removed; after one that failed the
-// next run, until the failed pods are gone and it is idle again.
+// One PodGroup serves all runs of a CronJob, and says between them, as kubectl prints it, what it waits for: before the
+// first run nothing; after one that succeeded nothing either, also when its Job and pods were removed; after one that
+// failed the next run, until the failed pods are gone and it is idle again.
 func TestPodGroupOfACronJobBetweenRuns(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -104,9 +104,9 @@ func TestPodGroupOfACronJobBetweenRuns(t *testing.T) {
 	}
 }
 
-// All pods name a scheduler that does not run, perhaps because the name is misspelled, so that nobody else says why they wait.
-// It is told after a minute, in which another scheduler would have reacted. A PodGroup whose pods another scheduler has
-// looked at belongs to that one, and is left alone.
+// All pods name a scheduler that does not run, perhaps because the name is misspelled, so that nobody else says why
+// they wait. It is told after a minute, in which another scheduler would have reacted. A PodGroup whose pods another
+// scheduler has looked at belongs to that one, and is left alone.
 func TestPodsOfASchedulerThatDoesNotRun(t *testing.T) {
 	c := newCluster(t, 1)
 	c.apply(c.group("theirs").MinMember(2))

@@ -173,8 +173,8 @@ func TestSurplusAfterMinimums(t *testing.T) {
 	c.stillSchedules()
 }
 
-// Three of four replicas of 8 pods, the single-level example of the proposal, with one more replica: the third waits for
-// a node label that no node has, the others are scheduled as units.
+// Three of four replicas of 8 pods, the single-level example of the proposal, with one more replica: the third waits
+// for a node label that no node has, the others are scheduled as units.
 func TestSurplusSubGroupsComeAsUnits(t *testing.T) {
 	c := newCluster(t, 3)
 	c.startQuick()

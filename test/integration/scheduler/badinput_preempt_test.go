@@ -13,8 +13,8 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 )
 
-// A plain pod of higher priority preempts no part of a gang's minimum (docs/decisions, G15): it waits while the minimum is
-// protected, and its event gives the reason; then the gang ends as a whole, on both of its nodes.
+// A plain pod of higher priority preempts no part of a gang's minimum (docs/decisions, G15): it waits while the minimum
+// is protected, and its event gives the reason; then the gang ends as a whole, on both of its nodes.
 func TestPlainPodsPreemptNoPartOfAGang(t *testing.T) {
 	c := newCluster(t, 2)
 	high := c.priorityClass("high", 1000)
@@ -47,8 +47,8 @@ func TestPlainPodsPreemptNoPartOfAGang(t *testing.T) {
 	c.stillSchedules()
 }
 
-// Of a gang whose minimum is protected, pods above it are preempted one by one, and no others, however many preemptors there are
-// at the same time.
+// Of a gang whose minimum is protected, pods above it are preempted one by one, and no others, however many preemptors
+// there are at the same time.
 func TestPlainPodsPreemptSurplusOfAGang(t *testing.T) {
 	c := newCluster(t, 4)
 	high := c.priorityClass("high", 1000)

@@ -22,8 +22,8 @@ import (
 
 // Random disturbances: pods of four gangs are created, deleted, created again under the same name, finish, change their
 // sub-group, their gang and their gates, PodGroups are edited and deleted, nodes are cordoned. Undisturbed gangs are
-// created pod by pod meanwhile. In the end, with room for all and every mistake corrected, every gang must be satisfied,
-// and no undisturbed gang may ever have been released.
+// created pod by pod meanwhile. In the end, with room for all and every mistake corrected, every gang must be
+// satisfied, and no undisturbed gang may ever have been released.
 func TestRandomDisturbances(t *testing.T) {
 	const disturbed, steps = 4, 150
 	c := newCluster(t, 4)

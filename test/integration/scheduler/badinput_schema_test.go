@@ -89,7 +89,8 @@ func (c *cluster) replaceCRD() (restore func()) {
 	return restore
 }
 
-// untilPublished waits until the schema that the API server publishes has the field minSubGroup of the spec, or lacks it.
+// untilPublished waits until the schema that the API server publishes has the field minSubGroup of the spec, or lacks
+// it.
 func (c *cluster) untilPublished(want bool) {
 	c.t.Helper()
 	err := wait.PollUntilContextTimeout(context.Background(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {

@@ -26,9 +26,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// The tests in badinput_*_test.go give the scheduler invalid and unusual input. Each checks three things: users find the
-// reason where they look for it; no state is lost, so that the correction is sufficient; and the scheduler continues
-// with all other pods.
+// The tests in badinput_*_test.go give the scheduler invalid and unusual input. Each checks three things: users find
+// the reason where they look for it; no state is lost, so that the correction is sufficient; and the scheduler
+// continues with all other pods.
 
 // startQuick runs muster-scheduler so that the condition of a gated pod is written after one second, not ten, and
 // changes of a PodGroup's status after 0.2 s, not two.

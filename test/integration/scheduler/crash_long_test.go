@@ -96,8 +96,8 @@ func TestKilledBeforeAdmittedIsWritten(t *testing.T) {
 }
 
 // Gangs had their minimum, the status was not written, and a pod of each was deleted while the scheduler did not run:
-// according to the objects they may be partial or not, so they are not released (docs/decisions, G11). The test also has
-// a gang that is partial and is released after the same time: its release shows that the time is over.
+// according to the objects they may be partial or not, so they are not released (docs/decisions, G11). The test also
+// has a gang that is partial and is released after the same time: its release shows that the time is over.
 func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	const size = 8
 	gangs := []struct {
@@ -167,8 +167,8 @@ func TestGangThatMayHaveBeenWholeIsNeverEnded(t *testing.T) {
 	}
 }
 
-// A second scheduler starts after the first was killed, and finds from the objects alone two partial gangs, a third that
-// is admitted and a fourth that waits, with room for all but the last.
+// A second scheduler starts after the first was killed, and finds from the objects alone two partial gangs, a third
+// that is admitted and a fourth that waits, with room for all but the last.
 func TestManyGangsAreFoundAgain(t *testing.T) {
 	c := newCluster(t, 4)
 	lift := c.refuseBindings(append(names("a", 5, 8), names("b", 1, 8)...), nil)

@@ -55,8 +55,8 @@ func TestKilledAtRandomInstants(t *testing.T) {
 				}
 			}
 		}()
-		// The last pods of all gangs are created at about the same time; the first kill is between the first binding and
-		// the last, the others some time after the start.
+		// The last pods of all gangs are created at about the same time; the first kill is between the first binding
+		// and the last, the others some time after the start.
 		at := random.IntN(gangs * perGang)
 		c.until(fmt.Sprintf("%d pods are bound", at), time.Minute, func(pods []*corev1.Pod) bool {
 			return len(boundPods(pods)) >= at
@@ -155,8 +155,8 @@ func (c *cluster) cordon(unschedulable bool, nodes ...string) {
 	}
 }
 
-// After the crash there is no longer room for the rest of the gang. Pods that the scheduler bound for this PodGroup, and
-// that a controller replaces, are released after the repair timeout; other pods are not deleted.
+// After the crash there is no longer room for the rest of the gang. Pods that the scheduler bound for this PodGroup,
+// and that a controller replaces, are released after the repair timeout; other pods are not deleted.
 func TestPartialGangWithoutRoomIsReleased(t *testing.T) {
 	c := newCluster(t, 2)
 

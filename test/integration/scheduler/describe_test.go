@@ -30,7 +30,8 @@ func (c *cluster) kubectl(args ...string) string {
 	return string(output)
 }
 
-// A gang of 12 leaves that has no room: the PodGroup fits two screens, and a pod of each of eight leaves has its reason as an event.
+// A gang of 12 leaves that has no room: the PodGroup fits two screens, and a pod of each of eight leaves has its reason
+// as an event.
 func TestWhatKubectlDescribesOfALargeGang(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -87,7 +88,8 @@ func TestWhatKubectlDescribesOfALargeGang(t *testing.T) {
 	}
 }
 
-// untilNotes waits until the events about pods of the namespace are as wanted: for each pod "reason: note" of its events.
+// untilNotes waits until the events about pods of the namespace are as wanted: for each pod "reason: note" of its
+// events.
 func (c *cluster) untilNotes(what string, done func(notes map[string][]string) bool) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.ctx, 30*time.Second)

@@ -20,8 +20,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// addDevices creates a DeviceClass with the name of the namespace, and so many devices of it on each node. The driver has
-// the name of the class and ".example.com".
+// addDevices creates a DeviceClass with the name of the namespace, and so many devices of it on each node. The driver
+// has the name of the class and ".example.com".
 func (c *cluster) addDevices(onNode func(i int) int) {
 	c.t.Helper()
 	resources := cp.Client().ResourceV1()
@@ -76,8 +76,8 @@ func (c *cluster) addTemplate(n int64) string {
 	return name
 }
 
-// Devices are planned (docs/decisions, G18): a gang with claims of devices, made from templates by the controller of the
-// control plane, starts at the first attempt, as it would with extended resources.
+// Devices are planned (docs/decisions, G18): a gang with claims of devices, made from templates by the controller of
+// the control plane, starts at the first attempt, as it would with extended resources.
 func TestDevicesArePlanned(t *testing.T) {
 	for name, tc := range map[string]struct {
 		nodes, perNode int
@@ -190,8 +190,8 @@ func repeat(n int64, times int) (out []int64) {
 	return out
 }
 
-// Pods of a gang that share a claim without devices get them together, on one node if the devices belong to one; members
-// that share none are not bound to that node. A claim that is too much for one node is named.
+// Pods of a gang that share a claim without devices get them together, on one node if the devices belong to one;
+// members that share none are not bound to that node. A claim that is too much for one node is named.
 func TestGangSharesAClaim(t *testing.T) {
 	c := newCluster(t, 3)
 	c.addDevices(func(int) int { return 4 })

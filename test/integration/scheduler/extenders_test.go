@@ -54,8 +54,8 @@ func TestPlansAskExtenders(t *testing.T) {
 	c.untilSays("third", v2alpha2.ReasonInsufficientGPUs, "58 nodes: node(s) refuse pods at an extender")
 }
 
-// An extender that does not answer, with a timeout of a minute, stops nothing that it does not manage. Its own gang says
-// so, and starts when it answers.
+// An extender that does not answer, with a timeout of a minute, stops nothing that it does not manage. Its own gang
+// says so, and starts when it answers.
 func TestExtenderThatHangs(t *testing.T) {
 	c := newCluster(t, 3)
 	hold := make(chan struct{})

@@ -13,8 +13,8 @@ import (
 	"github.com/muster-project/muster/test/rounds"
 )
 
-// The API server and the scheduler are killed together during the admission of several gangs, as when their machine fails.
-// The new scheduler starts before the API server is back, or after it.
+// The API server and the scheduler are killed together during the admission of several gangs, as when their machine
+// fails. The new scheduler starts before the API server is back, or after it.
 func TestKilledTogetherWithTheAPIServer(t *testing.T) {
 	const gangs, size = 4, 8
 	outage := 4 * time.Second

@@ -73,8 +73,8 @@ func TestAPIServerAwayDuringAdmission(t *testing.T) {
 	}
 }
 
-// createUntilBinding creates gangs whose last pods arrive at about the same time, and returns when the first attempt to bind
-// pod at is in flight. The attempt waits until proceed is called.
+// createUntilBinding creates gangs whose last pods arrive at about the same time, and returns when the first attempt to
+// bind pod at is in flight. The attempt waits until proceed is called.
 func (c *cluster) createUntilBinding(p *proxy, o *observer, gangs []string, size int, at string) (proceed func()) {
 	c.t.Helper()
 	held := make(chan struct{})

@@ -59,8 +59,9 @@ func (c *cluster) untilScheduled(name string) {
 	})
 }
 
-// The API server refuses one binding of a sub-group above the minimum for ever. What was bound of it is given back after the
-// repair timeout, for a gang that has room only then; the minimum runs on. Later the sub-group starts as a unit.
+// The API server refuses one binding of a sub-group above the minimum for ever. What was bound of it is given back
+// after the repair timeout, for a gang that has room only then; the minimum runs on. Later the sub-group starts as a
+// unit.
 func TestATornUnitIsGivenBack(t *testing.T) {
 	c := newCluster(t, 1) // 8 GPUs
 	lift := c.refuseBindings([]string{"y-2"}, nil)

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-project/muster/test/rounds"
 )
 
-// Many gangs are created and deleted, some of them after waiting or being refused: the scheduler keeps no state of them.
-// Waits at the barrier, slots and timers are goroutines, so the test counts these.
+// Many gangs are created and deleted, some of them after waiting or being refused: the scheduler keeps no state of
+// them. Waits at the barrier, slots and timers are goroutines, so the test counts these.
 func TestNothingGrows(t *testing.T) {
 	const size = 8
 	many := 60

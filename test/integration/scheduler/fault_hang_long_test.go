@@ -18,10 +18,10 @@ import (
 )
 
 // A binding of each of five gangs hangs. The other gangs are scheduled meanwhile, and no slot is lost. Four gangs are
-// admitted in the end without losing a pod, in each of these cases: the answer is late; the request is lost; the binding
-// is carried out and the answer is lost; the binding is carried out after the scheduler has given up and tries again.
-// The fifth, whose binding is refused once and then hangs permanently, is released at the end of the attempt in which
-// its repair timeout expires, although the next attempt would begin a moment later.
+// admitted in the end without losing a pod, in each of these cases: the answer is late; the request is lost; the
+// binding is carried out and the answer is lost; the binding is carried out after the scheduler has given up and tries
+// again. The fifth, whose binding is refused once and then hangs permanently, is released at the end of the attempt in
+// which its repair timeout expires, although the next attempt would begin a moment later.
 func TestBindingsHang(t *testing.T) {
 	const size, slots = 4, 6
 	c := newCluster(t, 5)

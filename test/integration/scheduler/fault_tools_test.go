@@ -83,8 +83,8 @@ func names(prefix string, first, end int) []string {
 	return out
 }
 
-// refuse makes the API server refuse requests until lift is called, or the test ends. refuse and lift return when the API
-// server acts accordingly; it observes policies after some time and sends no event about it, so they poll.
+// refuse makes the API server refuse requests until lift is called, or the test ends. refuse and lift return when the
+// API server acts accordingly; it observes policies after some time and sends no event about it, so they poll.
 //
 // Policies are evaluated inside the API server (CEL). Requests for which the expression is true are refused; probe is a
 // request without effect for which it is true.

@@ -20,9 +20,10 @@ func TestMain(m *testing.M) {
 	}, &cp, (*controlplane.ControlPlane).InstallMuster))
 }
 
-// withoutPodGC ends kube-controller-manager's garbage collection of pods. Every 20 seconds it deletes waiting pods that have
-// a deletionTimestamp, by name and without their UID. The API server writes that timestamp a moment before it deletes such
-// a pod, and tests create another pod with the same name right afterwards, which would then be deleted instead.
+// withoutPodGC ends kube-controller-manager's garbage collection of pods. Every 20 seconds it deletes waiting pods that
+// have a deletionTimestamp, by name and without their UID. The API server writes that timestamp a moment before it
+// deletes such a pod, and tests create another pod with the same name right afterwards, which would then be deleted
+// instead.
 const withoutPodGC = "--controllers=-pod-garbage-collector-controller"
 
 // auditPolicy logs the writes of the schedulers.

@@ -18,8 +18,8 @@ func preferRack() *v2alpha2.TopologyConstraint {
 	return &v2alpha2.TopologyConstraint{PreferredTopologyLevel: rackLabel}
 }
 
-// A PodGroup says in which racks its sub-groups run, where users look for it; and it follows pods that move, across a restart of the
-// scheduler, too.
+// A PodGroup says in which racks its sub-groups run, where users look for it; and it follows pods that move, across a
+// restart of the scheduler, too.
 func TestWhereAGangRuns(t *testing.T) {
 	c := newCluster(t, 8)
 	for i, node := range c.nodes {
@@ -72,7 +72,8 @@ func TestWhereAGangRuns(t *testing.T) {
 	create("prefill-2", "prefill", 1)
 	c.untilStatus("llm", "follows the pod that moved", placed("decode: rack r2; prefill: rack r1"))
 
-	// A node is relabelled while no scheduler runs. The next one reads its status, keeps what it says about admission, and corrects it.
+	// A node is relabelled while no scheduler runs. The next one reads its status, keeps what it says about admission,
+	// and corrects it.
 	c.scheduler.Kill()
 	c.change(c.nodes[3], func(n *corev1.Node) { delete(n.Labels, rackLabel) })
 	c.startQuick()

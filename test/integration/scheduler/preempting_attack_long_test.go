@@ -69,8 +69,8 @@ func TestTwoPreemptorsAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// A victim never ends. The preemptor gives up when the time is over, and takes other room; what it had reserved is free for
-// others then.
+// A victim never ends. The preemptor gives up when the time is over, and takes other room; what it had reserved is free
+// for others then.
 func TestVictimThatDoesNotEnd(t *testing.T) {
 	for name, hasGang := range map[string]bool{"of a gang": true, "without a gang": false} {
 		t.Run(name, func(t *testing.T) {
@@ -217,8 +217,9 @@ func TestPreemptibilityChangesWhilePreempting(t *testing.T) {
 	c.stillSchedules()
 }
 
-// kill -9 at random moments of a preemption, of victims that end when they are deleted, and of victims that need 2 s. Whatever
-// was recorded and done before, the gang starts, one gang of lower priority ends, whole, and no other pod is evicted.
+// kill -9 at random moments of a preemption, of victims that end when they are deleted, and of victims that need 2 s.
+// Whatever was recorded and done before, the gang starts, one gang of lower priority ends, whole, and no other pod is
+// evicted.
 func TestKilledWhilePreempting(t *testing.T) {
 	for name, slow := range map[string]bool{"victims end immediately": false, "victims need 2 s": true} {
 		t.Run(name, func(t *testing.T) {
@@ -295,8 +296,8 @@ func TestRoomOfVictimsIsKeptAfterARestart(t *testing.T) {
 	c.checkEvicted("train-0", "train-1")
 }
 
-// kill -9 between two deletions, and the preemptor is deleted before the next process starts. The victim gang has lost a
-// part, so it loses the rest.
+// kill -9 between two deletions, and the preemptor is deleted before the next process starts. The victim gang has lost
+// a part, so it loses the rest.
 func TestPreemptorIsDeletedWhileTheSchedulerIsDown(t *testing.T) {
 	for name, remove := range map[string]func(*cluster){
 		"its pods":  func(c *cluster) { c.delete(numbered("chat", 2)...) },
@@ -323,8 +324,8 @@ func TestPreemptorIsDeletedWhileTheSchedulerIsDown(t *testing.T) {
 	}
 }
 
-// kill -9 between two deletions for a pod without a gang, which records no plan. The next process deletes the rest of the gang, on
-// other nodes, and nothing else, also if the pod is gone by then.
+// kill -9 between two deletions for a pod without a gang, which records no plan. The next process deletes the rest of
+// the gang, on other nodes, and nothing else, also if the pod is gone by then.
 func TestKilledWhileAPodPreempts(t *testing.T) {
 	for name, remove := range map[string]func(*cluster){
 		"the pod waits": func(*cluster) {},
@@ -390,8 +391,8 @@ func TestPriorityOfThePreemptorChanges(t *testing.T) {
 	c.stillSchedulesAfter("chat")
 }
 
-// The spec of the preemptor's PodGroup is edited while the victims end, in a way that does not change what it needs. The room
-// stays reserved: no pod of lower priority gets it, to be evicted again.
+// The spec of the preemptor's PodGroup is edited while the victims end, in a way that does not change what it needs.
+// The room stays reserved: no pod of lower priority gets it, to be evicted again.
 func TestRoomOfVictimsIsKeptWhenThePodGroupIsEdited(t *testing.T) {
 	c := newCluster(t, 2)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)

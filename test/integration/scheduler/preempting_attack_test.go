@@ -26,8 +26,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// deletedByScheduler returns the names of the pods whose deletion muster-scheduler requested in this test, sorted, without
-// those that were refused. If the scheduler is killed meanwhile, the API server records a time-out, and deletes the pod.
+// deletedByScheduler returns the names of the pods whose deletion muster-scheduler requested in this test, sorted,
+// without those that were refused. If the scheduler is killed meanwhile, the API server records a time-out, and deletes
+// the pod.
 func (c *cluster) deletedByScheduler() []string {
 	c.t.Helper()
 	pods := map[string]bool{}
@@ -39,8 +40,9 @@ func (c *cluster) deletedByScheduler() []string {
 	return slices.Sorted(maps.Keys(pods))
 }
 
-// checkEvicted checks that muster-scheduler has deleted these pods, and no others. They are sorted. A watch shows the end of a
-// pod before the API server has written the request to its audit log, so it waits for those that are missing there.
+// checkEvicted checks that muster-scheduler has deleted these pods, and no others. They are sorted. A watch shows the
+// end of a pod before the API server has written the request to its audit log, so it waits for those that are missing
+// there.
 func (c *cluster) checkEvicted(want ...string) {
 	c.t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
@@ -105,7 +107,8 @@ func graceSeconds(n int64) func(*wrappers.PodWrapper) {
 	}
 }
 
-// workedExample is a gang of KAI Scheduler's minSubGroups proposal, "Non-preemptible pods calculation", that fills nodes of 8 GPUs.
+// workedExample is a gang of KAI Scheduler's minSubGroups proposal, "Non-preemptible pods calculation", that fills
+// nodes of 8 GPUs.
 type workedExample struct {
 	nodes, protected int
 	leaves           map[string]int // pods by leaf
@@ -288,8 +291,8 @@ func (c *cluster) runGangs(prefix, class string, gangs, size int, slow bool) []s
 	return out
 }
 
-// untilOneGangEnded waits until the preemptor is bound and every other gang is whole or gone, and checks that one is gone. It
-// returns the pods of what is gone.
+// untilOneGangEnded waits until the preemptor is bound and every other gang is whole or gone, and checks that one is
+// gone. It returns the pods of what is gone.
 func (c *cluster) untilOneGangEnded(preemptor string, needed int, gangs []string, size int) []string {
 	c.t.Helper()
 	c.untilBound(preemptor, needed)

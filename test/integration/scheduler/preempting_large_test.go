@@ -25,9 +25,9 @@ import (
 // podsOfLargeNode is the number of pods of one GPU that fill a node of TestManyVictims.
 const podsOfLargeNode = 100
 
-// A gang takes the room of thousands of pods: of a gang, and of pods without one. muster-scheduler is killed while they are being
-// deleted. The next process deletes the others, and nobody else, and the gang starts. However many victims there are, what the
-// PodGroup says about them is short, and other pods are scheduled meanwhile.
+// A gang takes the room of thousands of pods: of a gang, and of pods without one. muster-scheduler is killed while they
+// are being deleted. The next process deletes the others, and nobody else, and the gang starts. However many victims
+// there are, what the PodGroup says about them is short, and other pods are scheduled meanwhile.
 func TestManyVictims(t *testing.T) {
 	n := 2000
 	if rounds.Exhaustive() {
@@ -116,7 +116,8 @@ func (c *cluster) watchDeletions(n int) <-chan struct{} {
 	return done
 }
 
-// awaitEnd waits until the channel is closed. If it is not in time, the test fails with the first of the victims that are left.
+// awaitEnd waits until the channel is closed. If it is not in time, the test fails with the first of the victims that
+// are left.
 func (c *cluster) awaitEnd(done <-chan struct{}, what string, victims []string) {
 	c.t.Helper()
 	timer := time.NewTimer(c.patience)

@@ -100,8 +100,8 @@ func TestGangsEvictNobodyInVain(t *testing.T) {
 	c.checkEvicted()
 }
 
-// Victims may need time to end. Their room, and what is free already and needed with it, is kept for the gang: pods of the
-// same priority do not get it.
+// Victims may need time to end. Their room, and what is free already and needed with it, is kept for the gang: pods of
+// the same priority do not get it.
 func TestRoomOfVictimsIsKeptForTheGang(t *testing.T) {
 	c := newCluster(t, 2)
 	low, high := c.priorityClass("low", 10), c.priorityClass("high", 1000)

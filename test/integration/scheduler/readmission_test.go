@@ -16,9 +16,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// A replica of a scaling group, two leaves below one sub-group, is replaced on a full cluster while the rest of its gang
-// runs and other gangs wait. Its old pods terminate one by one, and its new ones are created one by one. In the end the
-// replica is either complete or has no pod bound (docs/decisions, G20).
+// A replica of a scaling group, two leaves below one sub-group, is replaced on a full cluster while the rest of its
+// gang runs and other gangs wait. Its old pods terminate one by one, and its new ones are created one by one. In the
+// end the replica is either complete or has no pod bound (docs/decisions, G20).
 func TestAReplicaIsReplacedAsAWhole(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

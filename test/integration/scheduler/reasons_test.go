@@ -103,7 +103,8 @@ func TestWhyAGangWaitsAlthoughGPUsAreFree(t *testing.T) {
 	c.stillSchedules()
 }
 
-// Pods that lack a schedulerName are started one by one by the stock scheduler. The PodGroup says so before, while and after.
+// Pods that lack a schedulerName are started one by one by the stock scheduler. The PodGroup says so before, while and
+// after.
 func TestPodsWithoutSchedulerName(t *testing.T) {
 	c := newCluster(t, 1)
 	c.startQuick()
@@ -122,7 +123,8 @@ func TestPodsWithoutSchedulerName(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A PodGroup whose pods are not made says who should make them; one that no pod names, which pods name it in another way.
+// A PodGroup whose pods are not made says who should make them; one that no pod names, which pods name it in another
+// way.
 func TestWhoShouldMakeThePods(t *testing.T) {
 	c := newCluster(t, 2)
 	c.startQuick()

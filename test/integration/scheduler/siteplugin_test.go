@@ -36,8 +36,8 @@ func TestPluginOfASite(t *testing.T) {
 	c.untilAdmitted("fits")
 }
 
-// Nodes that refuse pods (docs/decisions, G18): in an HTTP extender; and in real cycles only, at Reserve and at PreBind. A
-// gang that fits on the others starts, and the devices of its pods are those of their nodes.
+// Nodes that refuse pods (docs/decisions, G18): in an HTTP extender; and in real cycles only, at Reserve and at
+// PreBind. A gang that fits on the others starts, and the devices of its pods are those of their nodes.
 func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 	const nodes, perNode, size = 12, 2, 8
 	c := newCluster(t, nodes)
@@ -141,7 +141,8 @@ func enable(config map[string]any, plugin string, points ...string) {
 	}
 }
 
-// startSite builds a scheduler with plugins of a site, in test/, and runs it with the deployed configuration after a change.
+// startSite builds a scheduler with plugins of a site, in test/, and runs it with the deployed configuration after a
+// change.
 func (c *cluster) startSite(program string, change func(config map[string]any)) {
 	c.t.Helper()
 	binary := filepath.Join(c.t.TempDir(), "sitescheduler")

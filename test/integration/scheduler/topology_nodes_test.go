@@ -14,8 +14,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// A gang that requires a rack is planned on the three nodes of r0, the tightest rack with room for it; r1 has four. Before it is
-// bound, a node of r0 changes. The gang ends in one rack, or waits for it and says so.
+// A gang that requires a rack is planned on the three nodes of r0, the tightest rack with room for it; r1 has four.
+// Before it is bound, a node of r0 changes. The gang ends in one rack, or waits for it and says so.
 func TestNodesChangeWhileAGangInARackIsPlanned(t *testing.T) {
 	c := newCluster(t, 7)
 	for i, node := range c.nodes {
@@ -23,8 +23,8 @@ func TestNodesChangeWhileAGangInARackIsPlanned(t *testing.T) {
 	}
 	class := c.storageClass()
 	c.startWith(map[string]any{"repairTimeout": "1s"})
-	// atBarrier creates a gang that is held at the barrier, since the claim of its pod 0 has no volume, and returns a node that is
-	// planned for another pod of it.
+	// atBarrier creates a gang that is held at the barrier, since the claim of its pod 0 has no volume, and returns a
+	// node that is planned for another pod of it.
 	atBarrier := func(gang string, mode corev1.PersistentVolumeAccessMode) string {
 		c.t.Helper()
 		c.claim(gang, class, mode)
@@ -147,8 +147,8 @@ func TestNodesChangeWhileAGangInARackIsPlanned(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A gang that requires a rack runs, and loses nodes. Its new pods are placed in its rack, although another one has more room; when
-// its rack is full, they wait and say so.
+// A gang that requires a rack runs, and loses nodes. Its new pods are placed in its rack, although another one has more
+// room; when its rack is full, they wait and say so.
 func TestNodesOfAGangInARackAreLost(t *testing.T) {
 	c := newCluster(t, 8)
 	for i, node := range c.nodes {
@@ -182,7 +182,8 @@ func TestNodesOfAGangInARackAreLost(t *testing.T) {
 	c.untilStatus("gang", "runs in its rack", func(s v2Status) bool { return s.Placement == "rack "+rack && s.Scheduled == "3/3" })
 }
 
-// Levels and labels at their limits: 16 levels, values of 63 characters, an empty value, and a level that no node has yet.
+// Levels and labels at their limits: 16 levels, values of 63 characters, an empty value, and a level that no node has
+// yet.
 func TestUnusualLevels(t *testing.T) {
 	c := newCluster(t, 5)
 	long := strings.Repeat("v", 63)

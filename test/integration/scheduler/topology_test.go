@@ -92,8 +92,8 @@ func (c *cluster) domainsOf(gang, label string) []string {
 	return slices.Compact(domains)
 }
 
-// Gangs of which each requires a rack of a Topology: whole gangs in one rack each, one that waits although enough is free, and
-// what happens to those that run when nodes and Topologies come and go.
+// Gangs of which each requires a rack of a Topology: whole gangs in one rack each, one that waits although enough is
+// free, and what happens to those that run when nodes and Topologies come and go.
 func TestGangsInRacks(t *testing.T) {
 	c := newCluster(t, 16) // four racks of four, in two blocks
 	name := c.namespace
@@ -137,8 +137,8 @@ func TestGangsInRacks(t *testing.T) {
 	rack := c.domainsOf("one", rackLabel)[0]
 	c.untilStatus("one", "says where it runs", func(s v2alpha2.PodGroupStatus) bool { return s.Placement == "rack "+rack })
 
-	// A member is lost while the Topology is gone, and its node is cordoned: the others run on. With the Topology, the gang is
-	// completed in its rack, and not before a node of the rack is free, although one of another rack is.
+	// A member is lost while the Topology is gone, and its node is cordoned: the others run on. With the Topology, the
+	// gang is completed in its rack, and not before a node of the rack is free, although one of another rack is.
 	c.deleteTopology(name)
 	c.deleteGang("block") // two nodes are free
 	lost := c.nodeOf("one-2")
@@ -166,8 +166,8 @@ func TestGangsInRacks(t *testing.T) {
 	c.stillSchedules()
 }
 
-// A cluster without the CRD of Topologies schedules gangs without levels, and those of Topologies as soon as the CRD and theirs
-// exist; muster-scheduler runs on.
+// A cluster without the CRD of Topologies schedules gangs without levels, and those of Topologies as soon as the CRD
+// and theirs exist; muster-scheduler runs on.
 func TestTheCRDOfTopologiesIsInstalledLater(t *testing.T) {
 	c := newCluster(t, 8)
 	const crd = "../../../manifests/crds/kai.scheduler_topologies.yaml"

@@ -17,8 +17,8 @@ import (
 	"github.com/muster-project/muster/test/rounds"
 )
 
-// A gang whose pods have a volume each starts by one plan, as plain pods with the same spec start (docs/decisions, G18). The
-// controllers of the control plane make the claims of ephemeral volumes, and bind volumes to claims.
+// A gang whose pods have a volume each starts by one plan, as plain pods with the same spec start (docs/decisions,
+// G18). The controllers of the control plane make the claims of ephemeral volumes, and bind volumes to claims.
 func TestGangsWithVolumesBesidePlainPods(t *testing.T) {
 	t.Run("24 ephemeral", func(t *testing.T) { besidePlainPods{nodes: 4, pods: 24}.run(t, rounds.Number()) })
 	t.Run("64 local", func(t *testing.T) { besidePlainPods{nodes: 16, onNode: 4, pods: 64}.run(t, rounds.Number()) })
@@ -68,7 +68,8 @@ func (b besidePlainPods) run(t *testing.T, pairs int) {
 	}
 }
 
-// start creates the pods with volumes of the class, and returns how long it takes until all are bound. Then it deletes them.
+// start creates the pods with volumes of the class, and returns how long it takes until all are bound. Then it deletes
+// them.
 func (b besidePlainPods) start(c *cluster, name string, isGang bool, class string) time.Duration {
 	c.t.Helper()
 	spec, gang, pods := claimSpec(class, corev1.ReadWriteOnce), "", numbered(name, b.pods)

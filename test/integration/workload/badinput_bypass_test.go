@@ -39,8 +39,8 @@ func (w *world) withoutAdmission(do func()) {
 	do()
 }
 
-// untilJudged waits until the API server calls the webhooks, or no longer does. It observes a change after some time and
-// sends no event about it.
+// untilJudged waits until the API server calls the webhooks, or no longer does. It observes a change after some time
+// and sends no event about it.
 func (w *world) untilJudged(judged bool) {
 	w.t.Helper()
 	for {

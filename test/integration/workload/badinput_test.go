@@ -129,8 +129,8 @@ func TestQuotaStopsHalfOfThePods(t *testing.T) {
 	})
 }
 
-// A rejection by the API server for one replica does not prevent scaling of others, nor the creation of new ones, except
-// for objects that are rejected there too.
+// A rejection by the API server for one replica does not prevent scaling of others, nor the creation of new ones,
+// except for objects that are rejected there too.
 func TestRefusedForOneReplica(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(strings.NewReplacer("replicas: 1\n  template", "replicas: 2\n  template", "replicas: 4", "replicas: 2", "nvidia.com/gpu: 2", "cpu: 1").Replace(service2))
@@ -159,8 +159,8 @@ func TestRefusedForOneReplica(t *testing.T) {
 	})
 }
 
-// A set is deleted and immediately created again under the same name: the new workload is complete, and no object of the
-// old one is left.
+// A set is deleted and immediately created again under the same name: the new workload is complete, and no object of
+// the old one is left.
 func TestRecreatedUnderTheSameName(t *testing.T) {
 	w := newWorld(t, 4)
 	w.apply(service)
@@ -236,8 +236,8 @@ func (w *world) untilRecorded(want map[string]int64) {
 	})
 }
 
-// Labels that a user removes, including the one by which muster-controller finds its objects, are restored: no object is
-// created twice, and none is missed.
+// Labels that a user removes, including the one by which muster-controller finds its objects, are restored: no object
+// is created twice, and none is missed.
 func TestStrippedLabels(t *testing.T) {
 	w := newWorld(t, 4)
 	w.apply(service)
@@ -340,8 +340,9 @@ spec:
     - {name: g, replicas: 1, minAvailable: 1, cliqueNames: [leader, worker]}
 `
 
-// A set that is deleted with --cascade=orphan and applied again goes on with all that it has left: the same pods run on, also those
-// of a later attempt and of a scaled group. A changed manifest is an update of it. Source: docs/decisions, W14.
+// A set that is deleted with --cascade=orphan and applied again goes on with all that it has left: the same pods run
+// on, also those of a later attempt and of a scaled group. A changed manifest is an update of it. Source:
+// docs/decisions, W14.
 func TestDeletedWithCascadeOrphan(t *testing.T) {
 	w := newWorld(t, 2)
 	w.untilCollected()
@@ -453,8 +454,8 @@ func TestCliqueDeletedWithCascadeOrphan(t *testing.T) {
 	w.untilGone()
 }
 
-// The same within half a minute of the installation, when the garbage collector does not watch the kinds yet: no running
-// pod is lost.
+// The same within half a minute of the installation, when the garbage collector does not watch the kinds yet: no
+// running pod is lost.
 func TestDeletedWithCascadeOrphanAfterTheInstallation(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()

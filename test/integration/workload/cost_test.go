@@ -23,8 +23,8 @@ import (
 )
 
 // besides lists the writes of kube-controller-manager for any Service with a selector, one of which each replica has,
-// and its periodic writes: its own tokens, and nodes that it considers lost on a machine too busy to renew their leases.
-// 500 Services whose pods get their addresses one by one cause about 2.4 writes per pod.
+// and its periodic writes: its own tokens, and nodes that it considers lost on a machine too busy to renew their
+// leases. 500 Services whose pods get their addresses one by one cause about 2.4 writes per pod.
 var besides = []string{"endpoints", "endpointslices", "serviceaccounts", "nodes", "pods"}
 
 // 500 replicas of 2 pods: the writes from apply to Ready, and until all objects are deleted.
@@ -140,7 +140,8 @@ func (k write) String() string {
 
 func (k write) compare(other write) int { return strings.Compare(k.String(), other.String()) }
 
-// writes counts the writes of the audit log, including rejected ones, by the program of the user agent and the resource.
+// writes counts the writes of the audit log, including rejected ones, by the program of the user agent and the
+// resource.
 func writes(t *testing.T) map[write]int {
 	t.Helper()
 	log, err := os.Open(cp.AuditLog())

@@ -65,8 +65,8 @@ func isWatch(r *http.Request) bool {
 	return watch == "true" || watch == "1"
 }
 
-// controllerBehind runs muster-controller behind a proxy, whose way to the API server is wrapped, instead of the one of the
-// package, which is back when the test is over.
+// controllerBehind runs muster-controller behind a proxy, whose way to the API server is wrapped, instead of the one of
+// the package, which is back when the test is over.
 func (w *world) controllerBehind(name string, wrap func(http.RoundTripper) http.RoundTripper) *controlplane.Process {
 	w.t.Helper()
 	config, err := cp.ServiceAccountConfig(w.ctx, controlplane.MusterNamespace, "muster-controller")

@@ -26,8 +26,8 @@ import (
 
 // muster-controller is killed at random moments while five workloads are created, scaled out, scaled in, created again
 // under the same name and deleted, all at the same time: the end state is the same as without a kill, and no index ever
-// has two pods. A round is one such step of every workload, with one to three kills in it. The number of rounds is twice
-// ROUNDS, or four times if ROUNDS is large: 200 in `make test-long`.
+// has two pods. A round is one such step of every workload, with one to three kills in it. The number of rounds is
+// twice ROUNDS, or four times if ROUNDS is large: 200 in `make test-long`.
 func TestKilledAtRandomInstants(t *testing.T) {
 	n := 2 * rounds.Number()
 	if n > 50 {
@@ -183,7 +183,8 @@ func (w *world) persist(request func() error) error {
 	}
 }
 
-// expect adds the objects that a workload is to consist of, as pictureOf draws them. numbers: with those of their status.
+// expect adds the objects that a workload is to consist of, as pictureOf draws them. numbers: with those of their
+// status.
 func (s step) expect(want map[schema.GroupVersionResource][]string, name string, numbers bool) {
 	add := func(kind schema.GroupVersionResource, format string, args ...any) {
 		want[kind] = append(want[kind], fmt.Sprintf(format, args...))
@@ -294,8 +295,8 @@ func (w *world) untilPicture(round int, kind schema.GroupVersionResource, want [
 }
 
 // watchCrashPods fails the test if two pods of one PodClique ever have the same index, terminating ones included (all
-// nodes are reachable here, so an index is free only when its pod is gone), or if a pod has an index that no step wants.
-// The returned function ends the watch.
+// nodes are reachable here, so an index is free only when its pod is gone), or if a pod has an index that no step
+// wants. The returned function ends the watch.
 func (w *world) watchCrashPods() (stop func()) {
 	most := map[string]string{"web": "0123", "leader": "0", "worker": "01"} // indices, by clique
 	ctx, cancel := context.WithCancel(w.ctx)

@@ -16,7 +16,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// guide returns the objects of the manifest below a heading of docs/migration.md, whose pods run on the nodes of the test.
+// guide returns the objects of the manifest below a heading of docs/migration.md, whose pods run on the nodes of the
+// test.
 func guide(w *world, heading string) []*unstructured.Unstructured {
 	w.t.Helper()
 	text, err := os.ReadFile("../../../docs/migration.md")
@@ -58,8 +59,9 @@ func (w *world) untilMinMember(group string, n int64) {
 	})
 }
 
-// TestFromCoscheduling: a Job and a PodGroup of Coscheduling, whose kind is installed while everything runs. The pods come first,
-// and wait. A PodGroup of Muster of the same name is another gang. The minimum follows each edit; what is deleted ends no pod.
+// TestFromCoscheduling: a Job and a PodGroup of Coscheduling, whose kind is installed while everything runs. The pods
+// come first, and wait. A PodGroup of Muster of the same name is another gang. The minimum follows each edit; what is
+// deleted ends no pod.
 func TestFromCoscheduling(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -105,8 +107,8 @@ func TestFromCoscheduling(t *testing.T) {
 	w.must(w.client.Delete(w.ctx, both), "deleting the pod")
 	w.untilReadyPods(5)
 
-	// In the foreground, which shows that the garbage collector knows the kind by now: it deletes what the objects of a kind owned
-	// that goes before it looked at it only when the kind is back.
+	// In the foreground, which shows that the garbage collector knows the kind by now: it deletes what the objects of a
+	// kind owned that goes before it looked at it only when the kind is back.
 	w.must(w.client.Delete(w.ctx, group, client.PropagationPolicy(metav1.DeletePropagationForeground)), "deleting the PodGroup of Coscheduling")
 	w.untilNames(podGroups, "nginx")
 	w.untilNames(group.GroupVersionKind().GroupVersion().WithResource("podgroups"))
@@ -155,8 +157,8 @@ func TestFromCoscheduling(t *testing.T) {
 	w.must(w.client.Delete(w.ctx, crd), "removing Coscheduling again")
 }
 
-// TestFromVolcano: a PodGroup of Volcano with tasks, and Jobs of which each makes the pods of a task. What of the PodGroup has no
-// effect, or is refused, is told, and ends nothing.
+// TestFromVolcano: a PodGroup of Volcano with tasks, and Jobs of which each makes the pods of a task. What of the
+// PodGroup has no effect, or is refused, is told, and ends nothing.
 func TestFromVolcano(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

@@ -37,9 +37,9 @@ spec:
       containers: [{name: main, image: "registry.example/train:1", resources: {requests: {memory: %s}}}]
 `
 
-// TestNamespaceOfGangs: by the policy of the samples, and a label of their namespace, unchanged Jobs are gangs. Of two Jobs the one
-// whose 2 pods fit starts; of the one of 1,000 pods, of which the nodes hold some, no pod is bound. It is not parallel: its pods
-// would fit on the nodes of others.
+// TestNamespaceOfGangs: by the policy of the samples, and a label of their namespace, unchanged Jobs are gangs. Of two
+// Jobs the one whose 2 pods fit starts; of the one of 1,000 pods, of which the nodes hold some, no pod is bound. It is
+// not parallel: its pods would fit on the nodes of others.
 func TestNamespaceOfGangs(t *testing.T) {
 	w := newWorld(t, 2)
 	w.kubectl("apply", "-f", "../../../manifests/samples/gang-namespace.yaml")
@@ -134,7 +134,8 @@ func TestNamespaceOfGangs(t *testing.T) {
 	w.untilGone()
 }
 
-// setsOfTheNamespace checks which JobSets, LeaderWorkerSets and RayClusters get the scheduler in all of their pod templates.
+// setsOfTheNamespace checks which JobSets, LeaderWorkerSets and RayClusters get the scheduler in all of their pod
+// templates.
 func (w *world) setsOfTheNamespace() {
 	w.t.Helper()
 	const (

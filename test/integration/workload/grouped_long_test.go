@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestAThousandJobSetsAreGrouped: each has its PodGroup within 5 s, or, on a machine that is busy with others, within the time that
-// it takes to create them all, and costs at most 3 writes. It is not parallel, because it counts the writes of all.
+// TestAThousandJobSetsAreGrouped: each has its PodGroup within 5 s, or, on a machine that is busy with others, within
+// the time that it takes to create them all, and costs at most 3 writes. It is not parallel, because it counts the
+// writes of all.
 func TestAThousandJobSetsAreGrouped(t *testing.T) {
 	w := newWorld(t, 0)
 	crd := install(w, "jobset.x-k8s.io", "v1alpha2", "JobSet")

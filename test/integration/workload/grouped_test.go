@@ -47,8 +47,9 @@ spec:
         resources: {limits: {nvidia.com/gpu: 2}}
 `
 
-// TestJobBecomesAGang: the pods that the Job controller makes from an unchanged template with one annotation start together or
-// not at all. The PodGroup follows the Job: suspended it has none, and what is deleted leaves nothing behind.
+// TestJobBecomesAGang: the pods that the Job controller makes from an unchanged template with one annotation start
+// together or not at all. The PodGroup follows the Job: suspended it has none, and what is deleted leaves nothing
+// behind.
 func TestJobBecomesAGang(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -81,8 +82,9 @@ func TestJobBecomesAGang(t *testing.T) {
 	w.untilGone()
 }
 
-// renamePodGroup replaces the PodGroup of a workload that runs by one of another name, as an earlier version of muster-controller may have
-// left it. The gang goes on under the name that its pods look for: no pod ends, and a lost one is replaced alone.
+// renamePodGroup replaces the PodGroup of a workload that runs by one of another name, as an earlier version of
+// muster-controller may have left it. The gang goes on under the name that its pods look for: no pod ends, and a lost
+// one is replaced alone.
 func (w *world) renamePodGroup(made *v2alpha2.PodGroup) {
 	w.t.Helper()
 	running := map[types.UID]bool{}
@@ -150,8 +152,8 @@ spec:
     workerTemplate: {spec: {schedulerName: muster-scheduler, containers: [{name: main, image: "registry.example/llm:1"}]}}
 `
 
-// TestReplicasOfALeaderWorkerSetAreGangs: LeaderWorkerSet is installed while muster-controller runs. The test makes its pods as
-// its controller does. Each replica starts as a whole, and waits for its own pods only.
+// TestReplicasOfALeaderWorkerSetAreGangs: LeaderWorkerSet is installed while muster-controller runs. The test makes its
+// pods as its controller does. Each replica starts as a whole, and waits for its own pods only.
 func TestReplicasOfALeaderWorkerSetAreGangs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)
@@ -212,8 +214,8 @@ spec:
     template: {spec: {parallelism: 2, completions: 2, template: {spec: {schedulerName: muster-scheduler, containers: []}}}}
 `
 
-// TestJobSetIsOneGang: the test makes the Jobs of a JobSet as its controller does, and the Job controller their pods. The driver,
-// on which the workers depend, starts without them, and they start together.
+// TestJobSetIsOneGang: the test makes the Jobs of a JobSet as its controller does, and the Job controller their pods.
+// The driver, on which the workers depend, starts without them, and they start together.
 func TestJobSetIsOneGang(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1)

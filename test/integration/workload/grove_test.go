@@ -143,8 +143,8 @@ func settled(all map[string]inventory) bool {
 }
 
 // A manifest that names a scheduler keeps it. If that is a profile of muster-scheduler, the set is admitted as a gang,
-// whatever the name. Otherwise muster-scheduler leaves the PodGroup alone, except that it says what to change if the pods
-// are those of the default scheduler: their schedulerName may have been forgotten.
+// whatever the name. Otherwise muster-scheduler leaves the PodGroup alone, except that it says what to change if the
+// pods are those of the default scheduler: their schedulerName may have been forgotten.
 func TestNamedSchedulers(t *testing.T) {
 	for _, name := range []string{"kai-scheduler", "default-scheduler"} {
 		t.Run(name, func(t *testing.T) {

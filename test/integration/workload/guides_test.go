@@ -15,8 +15,9 @@ import (
 // manifest is a YAML block of a document.
 var manifest = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
-// TestManifestsOfTheGuides applies every manifest of README and docs, as a reader does who copies it, and the sample of topology,
-// and waits until its gangs are admitted and its sets run. docs/configuration.md has configuration, not objects.
+// TestManifestsOfTheGuides applies every manifest of README and docs, as a reader does who copies it, and the sample of
+// topology, and waits until its gangs are admitted and its sets run. docs/configuration.md has configuration, not
+// objects.
 func TestManifestsOfTheGuides(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../../docs/*.md")

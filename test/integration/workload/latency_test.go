@@ -63,7 +63,8 @@ func (w *world) startSteadily(perSecond int) {
 		creating.Wait()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		// The API server deletes a collection one by one, and ends a request after a minute: not enough for all on a busy machine.
+		// The API server deletes a collection one by one, and ends a request after a minute: not enough for all on a
+		// busy machine.
 		pods := cp.Client().CoreV1().Pods(w.namespace)
 		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.LabelPartOf + "=busy"})
 		w.must(err, "listing the other pods")

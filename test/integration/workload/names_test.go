@@ -157,7 +157,8 @@ func TestTwoSetsNeedTheSameName(t *testing.T) {
 	}
 }
 
-// A name conflict above the minimum does not prevent availability: the set is available, and still reports the conflict.
+// A name conflict above the minimum does not prevent availability: the set is available, and still reports the
+// conflict.
 func TestNameTakenAboveTheMinimum(t *testing.T) {
 	w := newWorld(t, 1)
 	w.apply(small("a", "b-0-g-0-w"))

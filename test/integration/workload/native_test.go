@@ -22,7 +22,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// nativeGates let kube-apiserver of 1.36 serve PodGroups, and keep the field of pods. With the gate alone it never gets ready.
+// nativeGates let kube-apiserver of 1.36 serve PodGroups, and keep the field of pods. With the gate alone it never gets
+// ready.
 const nativeGates = "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true,WorkloadAwarePreemption=true"
 
 func nativePlane(t *testing.T, ctx context.Context) {
@@ -31,8 +32,9 @@ func nativePlane(t *testing.T, ctx context.Context) {
 		APIServerArgs: []string{nativeGates, "--runtime-config=scheduling.k8s.io/v1alpha2=true"}, ControllerManagerArgs: []string{nativeGates}})
 }
 
-// TestFromTheInTreeGangScheduler: the manifest of the guide, and the published behaviour of PodGroups of Kubernetes, through the API
-// that kube-apiserver itself serves with its feature gates on (v1alpha2 of 1.36). No CRD can stand for another version of that group.
+// TestFromTheInTreeGangScheduler: the manifest of the guide, and the published behaviour of PodGroups of Kubernetes,
+// through the API that kube-apiserver itself serves with its feature gates on (v1alpha2 of 1.36). No CRD can stand for
+// another version of that group.
 func TestFromTheInTreeGangScheduler(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()

@@ -4,7 +4,8 @@
 
 package workload
 
-// nativeCase is one of the published cases of PodGroups of Kubernetes, from the integration tests of kube-scheduler 1.37.2.
+// nativeCase is one of the published cases of PodGroups of Kubernetes, from the integration tests of kube-scheduler
+// 1.37.2.
 type nativeCase struct {
 	// story has one step a line: nativeStory.step.
 	story string
@@ -12,11 +13,12 @@ type nativeCase struct {
 	differs string
 }
 
-// nativeCases are by the file and line of kube-scheduler's case, below test/integration/scheduler: G podgroup/podgroup_test.go, Q
-// podgroup/queueing/queueing_test.go, R podgroup/queueing_test.go, C podgroup/cpg_test.go, T podgroup/topology_aware_scheduling/tas_test.go, U
-// cpg_tas_test.go beside it, P preemption/podgroup/podgrouppreemption_test.go, A podgroup/podgroup_affinity_test.go. B is bad input, by
-// the validation of that release. Not here: G608's absence of an attempt, V101 and Q537, which are about volumes, Q245 and Q274 (what
-// comes in the middle of a cycle), P1312 (a victim that takes its time).
+// nativeCases are by the file and line of kube-scheduler's case, below test/integration/scheduler: G
+// podgroup/podgroup_test.go, Q podgroup/queueing/queueing_test.go, R podgroup/queueing_test.go, C podgroup/cpg_test.go,
+// T podgroup/topology_aware_scheduling/tas_test.go, U cpg_tas_test.go beside it, P
+// preemption/podgroup/podgrouppreemption_test.go, A podgroup/podgroup_affinity_test.go. B is bad input, by the
+// validation of that release. Not here: G608's absence of an attempt, V101 and Q537, which are about volumes, Q245 and
+// Q274 (what comes in the middle of a cycle), P1312 (a victim that takes its time).
 var nativeCases = map[string]nativeCase{
 	// Gangs.
 	"G126: a gang starts as a whole": {story: `

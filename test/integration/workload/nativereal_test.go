@@ -33,8 +33,9 @@ const (
 	servesOf1_37 = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
 )
 
-// TestRealNative: PodGroups and CompositePodGroups through the API server and the controllers of Kubernetes 1.37 itself: the published
-// cases in each version that it serves, Jobs whose PodGroups the Job controller makes, and a version that is dropped while watched.
+// TestRealNative: PodGroups and CompositePodGroups through the API server and the controllers of Kubernetes 1.37
+// itself: the published cases in each version that it serves, Jobs whose PodGroups the Job controller makes, and a
+// version that is dropped while watched.
 func TestRealNative(t *testing.T) {
 	ctx := context.Background()
 	ownPlane(t, ctx, controlplane.Options{Kubernetes: "1.37", WithControllerManager: true, WithKubelets: true,
@@ -92,7 +93,8 @@ func runNativeCases(t *testing.T, version string) {
 	}
 }
 
-// testNativeJobs: the Job controller makes a PodGroup for each Job. Of those whose pods belong to it one of Muster's is made.
+// testNativeJobs: the Job controller makes a PodGroup for each Job. Of those whose pods belong to it one of Muster's is
+// made.
 func testNativeJobs(t *testing.T) {
 	w := newWorld(t, 0)
 	s := &nativeStory{w: w, version: "v1beta1"}
@@ -166,7 +168,8 @@ spec:
 	w.untilGone()
 }
 
-// nativeStory runs the steps of a case in a namespace of its own, on nodes of its own. Each node has some GPUs, and each pod needs one.
+// nativeStory runs the steps of a case in a namespace of its own, on nodes of its own. Each node has some GPUs, and
+// each pod needs one.
 type nativeStory struct {
 	w          *world
 	version    string            // of PodGroups
@@ -184,7 +187,8 @@ func (s *nativeStory) run(story string) {
 	}
 }
 
-// end deletes all that the story has made. Without v1beta1 the controller of Kubernetes that takes the finalizers of PodGroups rests.
+// end deletes all that the story has made. Without v1beta1 the controller of Kubernetes that takes the finalizers of
+// PodGroups rests.
 func (s *nativeStory) end() {
 	s.w.must(s.w.client.DeleteAllOf(s.w.ctx, &corev1.Pod{}, client.InNamespace(s.w.namespace)), "deleting the pods")
 	for _, resource := range []string{"compositepodgroups", "podgroups"} {

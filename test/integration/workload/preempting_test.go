@@ -42,7 +42,8 @@ func (w *world) preempt() {
 	w.untilAvailable("urgent")
 }
 
-// A training job is preempted as a whole. It is restarted, which uses none of its restarts, waits, and runs when there is room.
+// A training job is preempted as a whole. It is restarted, which uses none of its restarts, waits, and runs when there
+// is room.
 func TestPreemptedTrainingUsesNoRestart(t *testing.T) {
 	w := jobWorld(t, "  trainingSpec: {maxRestarts: 0}")
 	before := w.untilRunning(nil)

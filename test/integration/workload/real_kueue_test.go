@@ -194,7 +194,8 @@ func (w *world) admit(stopPolicy string) {
 	w.must(w.client.Patch(w.ctx, queue, client.RawPatch(types.MergePatchType, []byte(patch))), "setting the stopPolicy of the queue")
 }
 
-// submit creates a workload of queuedWorkloads, with these changes of its manifest. Plain pods come with their PodGroup.
+// submit creates a workload of queuedWorkloads, with these changes of its manifest. Plain pods come with their
+// PodGroup.
 func (w *world) submit(manifest string, changes ...string) []client.Object {
 	w.t.Helper()
 	manifest = strings.NewReplacer(changes...).Replace(manifest)
@@ -218,7 +219,8 @@ func (w *world) submit(manifest string, changes ...string) []client.Object {
 	return all
 }
 
-// deleteAll deletes the workloads, and the Workloads that Kueue has made for them, without which it keeps plain pods from going.
+// deleteAll deletes the workloads, and the Workloads that Kueue has made for them, without which it keeps plain pods
+// from going.
 func (w *world) deleteAll(objects ...client.Object) {
 	w.t.Helper()
 	for _, o := range objects {
@@ -250,7 +252,8 @@ func (w *world) untilOnly(what string, n int, ours func(*corev1.Pod) bool) {
 
 func anyPod(*corev1.Pod) bool { return true }
 
-// untilGated waits until these PodGroups, and no others, are there, and say that Kueue's gate keeps their pods, none of which is bound.
+// untilGated waits until these PodGroups, and no others, are there, and say that Kueue's gate keeps their pods, none of
+// which is bound.
 func (w *world) untilGated(n int) {
 	w.t.Helper()
 	w.until("the gangs are gated", podGroups, func(groups []*unstructured.Unstructured) bool {
@@ -262,8 +265,8 @@ func (w *world) untilGated(n int) {
 	})
 }
 
-// behindGates: while the queue is on hold, a Job and a JobSet have neither pods nor PodGroups, and the PodGroups of gated pods say
-// that they are gated. Admitted, all start whole. Each replica of a LeaderWorkerSet is admitted alone.
+// behindGates: while the queue is on hold, a Job and a JobSet have neither pods nor PodGroups, and the PodGroups of
+// gated pods say that they are gated. Admitted, all start whole. Each replica of a LeaderWorkerSet is admitted alone.
 func behindGates(t *testing.T) {
 	w := newWorldFor(t, 2, 20*time.Minute)
 	witness := realKind{size: 4, gangOf: queuedGang}.watch(w)
@@ -292,7 +295,8 @@ func behindGates(t *testing.T) {
 	w.deleteAll(slices.Concat(all["JobSet"], all["LeaderWorkerSet"], all["Pods"])...)
 }
 
-// admitsFewerPods: where the quota holds 3 of the 4 pods of a Job that may run with 2, Kueue lowers its parallelism, and the 3 start together.
+// admitsFewerPods: where the quota holds 3 of the 4 pods of a Job that may run with 2, Kueue lowers its parallelism,
+// and the 3 start together.
 func admitsFewerPods(t *testing.T) {
 	w := newWorldFor(t, 1, 20*time.Minute) // has room for 2 pods
 	w.queue(12, "")
@@ -307,8 +311,8 @@ func admitsFewerPods(t *testing.T) {
 	w.deleteAll(all...)
 }
 
-// waitsForPodsReady: what Kueue has admitted and Muster cannot start is evicted after the timeout, which leaves no pod bound and no
-// PodGroup of a suspended workload, and starts whole when it is admitted again and there is room.
+// waitsForPodsReady: what Kueue has admitted and Muster cannot start is evicted after the timeout, which leaves no pod
+// bound and no PodGroup of a suspended workload, and starts whole when it is admitted again and there is room.
 func waitsForPodsReady(t *testing.T) {
 	w := newWorldFor(t, 0, 20*time.Minute)
 	witness := realKind{size: 4, gangOf: queuedGang}.watch(w)
@@ -338,8 +342,8 @@ func waitsForPodsReady(t *testing.T) {
 	w.deleteAll(all...)
 }
 
-// preemptsWhatIsBoundInPart: of a gang that needs 2 of 4 pods, only 2 have room. Kueue preempts it for a Job of higher priority, which
-// starts whole in its place, and admits it again afterwards.
+// preemptsWhatIsBoundInPart: of a gang that needs 2 of 4 pods, only 2 have room. Kueue preempts it for a Job of higher
+// priority, which starts whole in its place, and admits it again afterwards.
 func preemptsWhatIsBoundInPart(t *testing.T, manifest string) {
 	w := newWorldFor(t, 1, 20*time.Minute)
 	witness := realKind{size: 2, gangOf: queuedGang}.watch(w)

@@ -32,8 +32,8 @@ type realKind struct {
 	projects []string
 	// given is an object that the manifest needs. "": none.
 	given string
-	// manifest is one of the kind's own documentation, written anew. All that was added to it, or to what is given, is the
-	// schedulerName.
+	// manifest is one of the kind's own documentation, written anew. All that was added to it, or to what is given, is
+	// the schedulerName.
 	manifest string
 	// gangs is the number of gangs of the manifest, and size that of the pods of each.
 	gangs, size int
@@ -299,7 +299,8 @@ spec:
 		resize:       []resized{{suspended, 0, 0}, {resumed, 5, 0}},
 		restartsPods: true,
 	},
-	// Its pods name a PodGroup of Coscheduling, which trainer makes, and whose status the controller of scheduler-plugins writes.
+	// Its pods name a PodGroup of Coscheduling, which trainer makes, and whose status the controller of
+	// scheduler-plugins writes.
 	"TrainJobOfCoscheduling": {
 		projects: []string{"scheduler-plugins", "jobset", "trainer"},
 		given:    torchDistributed + "  podGroupPolicy: {coscheduling: {}}\n",
@@ -311,8 +312,9 @@ spec:
 	},
 }
 
-// TestRealControllers: the controllers of other projects, as they are published, make the pods, and Muster starts them. No pod of a
-// gang ever starts alone: on short capacity, when a node is lost, when a pod fails, and when ten such workloads come at once.
+// TestRealControllers: the controllers of other projects, as they are published, make the pods, and Muster starts them.
+// No pod of a gang ever starts alone: on short capacity, when a node is lost, when a pod fails, and when ten such
+// workloads come at once.
 func TestRealControllers(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(realKinds)) {
 		t.Run(name, func(t *testing.T) {

@@ -109,7 +109,8 @@ func (w *world) untilBoundAre(what string, want map[string]int) {
 	w.untilPodsAre(what+" is bound", func(pods []*corev1.Pod) bool { return maps.Equal(boundPods(pods), want) })
 }
 
-// untilPodsAre waits until the pods of the namespace are as wanted, and fails the test if two of them ever share a host name.
+// untilPodsAre waits until the pods of the namespace are as wanted, and fails the test if two of them ever share a host
+// name.
 func (w *world) untilPodsAre(what string, done func([]*corev1.Pod) bool) {
 	w.t.Helper()
 	ctx, cancel := w.patient()

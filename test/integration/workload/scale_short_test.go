@@ -55,8 +55,8 @@ func (w *world) addGPUs(n int) {
 // bindings is how many pods of each PodClique are bound; a clique without any is not in it.
 type bindings map[string]int
 
-// untilBindings waits until exactly one of the alternatives is bound, all else waits, and no pod is terminating. Which of
-// equal siblings is first is the scheduler's choice, hence alternatives.
+// untilBindings waits until exactly one of the alternatives is bound, all else waits, and no pod is terminating. Which
+// of equal siblings is first is the scheduler's choice, hence alternatives.
 func (w *world) untilBindings(what string, alternatives ...bindings) {
 	w.t.Helper()
 	ctx, cancel := w.patient()
@@ -116,8 +116,8 @@ func TestScaledWhileThereIsNoRoom(t *testing.T) {
 		kind     schema.GroupVersionResource
 		object   string
 		from, to int
-		// Of the new pods, which wait, first are bound with the first piece of room, which has their size, and rest with
-		// the second.
+		// Of the new pods, which wait, first are bound with the first piece of room, which has their size, and rest
+		// with the second.
 		first, rest bindings
 		// The PodGroup gets, or has, this leaf with this minimum.
 		group, leaf string

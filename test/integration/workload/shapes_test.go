@@ -17,8 +17,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// shape is an inference deployment as users run them: pods and GPUs of a prefill, a decode, a frontend. Its PodCliqueSet
-// has the same name.
+// shape is an inference deployment as users run them: pods and GPUs of a prefill, a decode, a frontend. Its
+// PodCliqueSet has the same name.
 type shape struct {
 	set   string
 	what  string // special features
@@ -79,10 +79,10 @@ func group(name string, n int, cliques ...clique) part {
 
 func of(parts []part, more ...part) []part { return append(parts, more...) }
 
-// shapes are typical deployments: first those that were found in the field, then variations of what they have in common:
-// two roles and a frontend without GPUs, 1 to 6 replicas a role, 1 to 8 pods a replica, 1, 2, 4 or 8 GPUs a pod, one
-// wide decode or a few narrow ones, several narrow prefills. The numbers at the end of each are written by hand, to
-// check the generator.
+// shapes are typical deployments: first those that were found in the field, then variations of what they have in
+// common: two roles and a frontend without GPUs, 1 to 6 replicas a role, 1 to 8 pods a replica, 1, 2, 4 or 8 GPUs a
+// pod, one wide decode or a few narrow ones, several narrow prefills. The numbers at the end of each are written by
+// hand, to check the generator.
 var shapes = []shape{
 	{set: "deepseek-r1-trtllm-wide-ep", what: "DeepSeek-R1, TRT-LLM, wide expert parallelism over 8 trays", node: 4,
 		parts: of(alone(cpu("frontend"), pods("prefill", 1, 4)), group("decode", 1, pods("dworker", 8, 4))), pods: 10, minimum: 10, gpus: 36},

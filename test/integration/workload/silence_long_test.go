@@ -23,8 +23,8 @@ import (
 	"github.com/muster-project/muster/test/controlplane"
 )
 
-// wholeNodes is a set of pods that need a node each. Its silent nodes count after two seconds, and Kubernetes deletes its
-// pods after 20. %[1]s: the name, %[2]s: more lines of the spec, %[3]s: of the template, %[4]d: the number of pods.
+// wholeNodes is a set of pods that need a node each. Its silent nodes count after two seconds, and Kubernetes deletes
+// its pods after 20. %[1]s: the name, %[2]s: more lines of the spec, %[3]s: of the template, %[4]d: the number of pods.
 const wholeNodes = `
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
@@ -103,8 +103,8 @@ func TestAllKubeletsAreSilent(t *testing.T) {
 	}
 }
 
-// watchEnds watches the pods of some sets, and returns a function that returns those that have ended, are being deleted, or
-// were not there in the beginning, by name.
+// watchEnds watches the pods of some sets, and returns a function that returns those that have ended, are being
+// deleted, or were not there in the beginning, by name.
 func (w *world) watchEnds(names ...string) (ended func() []string) {
 	w.t.Helper()
 	isOf := func(p *corev1.Pod) bool { return slices.Contains(names, p.Labels[v1alpha1.LabelPartOf]) }
@@ -163,8 +163,8 @@ func (w *world) untilTold(name, text string) (told string) {
 	return told
 }
 
-// muster-scheduler is killed, and a pod of a running service is deleted: nothing ends for longer than the delay, and the
-// status names the Lease and since when it has not been renewed. When the scheduler runs again, the pod is placed.
+// muster-scheduler is killed, and a pod of a running service is deleted: nothing ends for longer than the delay, and
+// the status names the Lease and since when it has not been renewed. When the scheduler runs again, the pod is placed.
 func TestAStoppedScheduler(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()

@@ -40,8 +40,8 @@ type soakSeen struct {
 
 	mu      sync.Mutex
 	objects map[schema.GroupVersionResource][]*unstructured.Unstructured // guarded by mu, as all below
-	// attempts are the last recorded attempts in statuses, of replicas of sets and groups. Those of a group restart with
-	// each attempt of its set replica.
+	// attempts are the last recorded attempts in statuses, of replicas of sets and groups. Those of a group restart
+	// with each attempt of its set replica.
 	attempts map[soakUnit]int32
 	raised   []soakRaised
 	// available are the PodCliques and scaling groups that ever were available, by name and attempt.
@@ -232,8 +232,8 @@ func (s *soakSeen) check(t *testing.T) {
 	}
 }
 
-// checkJob fails the test unless the attempts of a job that were raised because of a failure, and those of them that had
-// pods, are as many as its restartCount. s.mu is held.
+// checkJob fails the test unless the attempts of a job that were raised because of a failure, and those of them that
+// had pods, are as many as its restartCount. s.mu is held.
 func (s *soakSeen) checkJob(t *testing.T, uid types.UID, job *v1alpha1.PodCliqueSet) {
 	t.Helper()
 	type life struct{ replica, attempt string }

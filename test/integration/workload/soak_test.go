@@ -36,8 +36,8 @@ const (
 // TestSoak runs four services and three jobs on nodes that fail, for the duration SOAK (default 30s): pods exit, are
 // deleted and become unready for a while, nodes become unreachable and recover, users delete and scale, and
 // muster-controller and muster-scheduler are killed. After every minute the faults pause until all workloads are
-// available. Then: no replica was terminated twice for one breach, early, or without having been available; a failure of
-// a job was one restart, as its pods show, within maxRestarts; no object is incomplete or left behind.
+// available. Then: no replica was terminated twice for one breach, early, or without having been available; a failure
+// of a job was one restart, as its pods show, within maxRestarts; no object is incomplete or left behind.
 func TestSoak(t *testing.T) {
 	length := soakDefault
 	if text := os.Getenv("SOAK"); text != "" {

@@ -163,8 +163,8 @@ spec:
       spec: {replicas: 1, startsAfter: [first], podSpec: {serviceAccountName: default}}
 `
 
-// A pod waits with its own service account, whichever that is, and with a token of its own, even if the pod mounts none:
-// and that account may read the PodCliques of its namespace, and nothing else.
+// A pod waits with its own service account, whichever that is, and with a token of its own, even if the pod mounts
+// none: and that account may read the PodCliques of its namespace, and nothing else.
 func TestPodsOfAnyAccountSeeWhomTheyWaitFor(t *testing.T) {
 	w := newWorld(t, 1)
 	w.must(w.client.Create(w.ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: "theirs"}}), "creating an account")
@@ -276,8 +276,8 @@ func TestStartOrderWithoutTheRightToGrantAccess(t *testing.T) {
 	}
 }
 
-// A set is deleted and immediately created again under the same name: the Role of the first is not taken for that of the
-// second, and does not prevent its creation.
+// A set is deleted and immediately created again under the same name: the Role of the first is not taken for that of
+// the second, and does not prevent its creation.
 func TestStartOrderOfARecreatedSet(t *testing.T) {
 	w := newWorld(t, 1)
 	for range 3 {
@@ -330,8 +330,8 @@ func TestOwnedObjectsChangedByHand(t *testing.T) {
 	}
 }
 
-// toldOnce waits for an event of that reason about an object, and fails the test if there is more than one, or one that was
-// repeated.
+// toldOnce waits for an event of that reason about an object, and fails the test if there is more than one, or one that
+// was repeated.
 func (w *world) toldOnce(name, reason string) {
 	w.t.Helper()
 	told := 0

@@ -26,8 +26,8 @@ var (
 	topologies       = topologyv1alpha1.SchemeGroupVersion.WithResource("topologies")
 )
 
-// packed is a set whose pods use a node each: two of a clique that requires a rack, and two replicas of a scaling group, each of
-// which requires a rack. %s: the ClusterTopologyBinding.
+// packed is a set whose pods use a node each: two of a clique that requires a rack, and two replicas of a scaling
+// group, each of which requires a rack. %s: the ClusterTopologyBinding.
 const packed = `
 metadata: {name: s}
 spec:
@@ -55,8 +55,8 @@ spec:
     - {name: web, spec: {replicas: 1, podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 8}}}]}}}
 `
 
-// newFabric creates racks r0, r1, ... with so many nodes each, and a Topology and a ClusterTopologyBinding with the name of the
-// namespace.
+// newFabric creates racks r0, r1, ... with so many nodes each, and a Topology and a ClusterTopologyBinding with the
+// name of the namespace.
 func newFabric(t *testing.T, racks ...int) *world {
 	t.Helper()
 	w := newWorld(t, 0)
@@ -113,8 +113,8 @@ func (w *world) createFrom(manifest string) {
 	w.must(cp.Apply(w.ctx, objects...), "creating the topology")
 }
 
-// racks returns the racks of the bound pods of each unit with a constraint: PodClique s-0-web, replica s-0-g-1. One with pods in
-// several racks fails the test.
+// racks returns the racks of the bound pods of each unit with a constraint: PodClique s-0-web, replica s-0-g-1. One
+// with pods in several racks fails the test.
 func (w *world) racks() map[string]string {
 	w.t.Helper()
 	nodes, err := cp.Client().CoreV1().Nodes().List(w.ctx, metav1.ListOptions{LabelSelector: "world=" + w.namespace})
@@ -139,7 +139,8 @@ func (w *world) racks() map[string]string {
 	return racks
 }
 
-// Sets with required racks. The stories run in parallel with each other only, as they need exactly the nodes that they have.
+// Sets with required racks. The stories run in parallel with each other only, as they need exactly the nodes that they
+// have.
 func TestSetsInRacks(t *testing.T) {
 	t.Run("update", func(t *testing.T) { t.Parallel(); updateInRacks(newFabric(t, 2, 2, 2)) })
 	t.Run("replaced", func(t *testing.T) { t.Parallel(); replaceInRacks(newFabric(t, 2, 2, 2, 2)) })
@@ -157,8 +158,8 @@ spec:
     - {name: web, spec: {replicas: 6, podSpec: {containers: [{name: main, image: "registry.example/main:1", resources: {limits: {nvidia.com/gpu: 8}}}]}}}
 `
 
-// A ClusterTopologyBinding without a Topology defines the domains: rack r0 of block b0 is another one than rack r0 of block b1. The
-// Topology is created when the set runs, and the set gets a lost pod again.
+// A ClusterTopologyBinding without a Topology defines the domains: rack r0 of block b0 is another one than rack r0 of
+// block b1. The Topology is created when the set runs, and the set gets a lost pod again.
 func TestABindingNeedsNoTopology(t *testing.T) {
 	w := newWorld(t, 0)
 	add := func(block string, nodes int) {
@@ -195,8 +196,8 @@ func TestABindingNeedsNoTopology(t *testing.T) {
 	status("rack b1/r0", "status", "placement")
 }
 
-// A set of which each part requires a rack is updated on a full cluster. Each part stays whole in its rack, and no pod that waits for
-// a node gets one.
+// A set of which each part requires a rack is updated on a full cluster. Each part stays whole in its rack, and no pod
+// that waits for a node gets one.
 func updateInRacks(w *world) {
 	r := w.started(fmt.Sprintf(packed, w.namespace))
 	before := w.racks()
@@ -213,8 +214,8 @@ func updateInRacks(w *world) {
 	w.untilAvailable("rival")
 }
 
-// A replica of a scaling group that requires a rack loses a pod, and its rack is full. When its termination delay is over,
-// muster-controller replaces it, and it starts whole in another rack. The others stay.
+// A replica of a scaling group that requires a rack loses a pod, and its rack is full. When its termination delay is
+// over, muster-controller replaces it, and it starts whole in another rack. The others stay.
 func replaceInRacks(w *world) {
 	set := w.parse(fmt.Sprintf(packed, w.namespace))
 	set.Spec.Template.TerminationDelay = w.duration("2s")
@@ -245,8 +246,8 @@ func replaceInRacks(w *world) {
 	w.undisturbed(others)
 }
 
-// A scaling group of which each replica requires a rack is scaled out: each replica starts whole in one rack, and one that finds
-// none waits whole. So it does while the objects of the topology are gone, which affects no pod that runs.
+// A scaling group of which each replica requires a rack is scaled out: each replica starts whole in one rack, and one
+// that finds none waits whole. So it does while the objects of the topology are gone, which affects no pod that runs.
 func scaleOutInRacks(w *world) {
 	set := w.parse(fmt.Sprintf(packed, w.namespace))
 	set.Spec.Template.Cliques = slices.DeleteFunc(set.Spec.Template.Cliques, func(c *v1alpha1.PodCliqueTemplateSpec) bool { return c.Name == "web" })

@@ -27,8 +27,8 @@ func (w *world) nodeJob(restarts int) {
 	w.untilJob("runs", "Running", 0)
 }
 
-// A worker is killed (137), then the node is lost with all pods: each restarts all pods, and only the former uses a restart.
-// The job completes on other nodes, and is not affected when the node is reachable again.
+// A worker is killed (137), then the node is lost with all pods: each restarts all pods, and only the former uses a
+// restart. The job completes on other nodes, and is not affected when the node is reachable again.
 func TestTrainingLosesANode(t *testing.T) {
 	w := newWorld(t, 1)
 	w.nodeJob(2)

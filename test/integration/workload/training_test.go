@@ -120,7 +120,8 @@ func (w *world) untilEvents(reasons ...string) map[string]string {
 	return notes
 }
 
-// All pods exit 0: the job has succeeded, its pods stay without a finalizer, and go with it when its time to live is over.
+// All pods exit 0: the job has succeeded, its pods stay without a finalizer, and go with it when its time to live is
+// over.
 func TestTrainingSucceeds(t *testing.T) {
 	w := jobWorld(t, "  trainingSpec: {ttlSecondsAfterFinished: 3600}")
 	w.exit(0, "job-0-ring-0-worker-1")

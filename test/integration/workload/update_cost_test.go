@@ -20,8 +20,8 @@ import (
 	"github.com/muster-project/muster/test/rounds"
 )
 
-// An update of 40 cliques of 5 pods, with ROUNDS of 20 or more 200 cliques: its number of writes and its duration. Every
-// clique replaces one pod at a time.
+// An update of 40 cliques of 5 pods, with ROUNDS of 20 or more 200 cliques: its number of writes and its duration.
+// Every clique replaces one pod at a time.
 func TestCostOfAnUpdate(t *testing.T) {
 	const pods, most = 5, 8.0
 	n := 40
@@ -55,9 +55,9 @@ func TestCostOfAnUpdate(t *testing.T) {
 }
 
 // An update of one of four cliques, in 12 replicas of a set, with ROUNDS of 20 or more 50: only the PodCliques of that
-// clique are written for the turn of their replica. With one pod in each PodClique every pod bears the writes of a whole
-// replica: 6 tell the three others the revision, 3 are the scheduler's, and the rest are the pod, its PodClique, the
-// PodGroup, and the status of the set.
+// clique are written for the turn of their replica. With one pod in each PodClique every pod bears the writes of a
+// whole replica: 6 tell the three others the revision, 3 are the scheduler's, and the rest are the pod, its PodClique,
+// the PodGroup, and the status of the set.
 func TestCostOfAPartialUpdate(t *testing.T) {
 	const most = 21.0
 	n := 12
@@ -82,8 +82,8 @@ func TestCostOfAPartialUpdate(t *testing.T) {
 	}
 }
 
-// costOfUpdate edits a set, waits until the update is complete, and returns how long it took and the number of writes of
-// Muster.
+// costOfUpdate edits a set, waits until the update is complete, and returns how long it took and the number of writes
+// of Muster.
 func (w *world) costOfUpdate(t *testing.T, name string, edit func(*v1alpha1.PodCliqueSet)) (took time.Duration, muster int) {
 	t.Helper()
 	before, began := writes(t), time.Now()

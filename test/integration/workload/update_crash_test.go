@@ -17,9 +17,9 @@ import (
 	"github.com/muster-project/muster/test/rounds"
 )
 
-// muster-controller is killed at random moments of rollouts: every unit that the edit concerns is replaced exactly once,
-// one at a time and one set replica after the other, and no other is. A round is one edit with one to three kills in it.
-// The number of rounds is ROUNDS, or twice that if ROUNDS is large: 100 in `make test-long`.
+// muster-controller is killed at random moments of rollouts: every unit that the edit concerns is replaced exactly
+// once, one at a time and one set replica after the other, and no other is. A round is one edit with one to three kills
+// in it. The number of rounds is ROUNDS, or twice that if ROUNDS is large: 100 in `make test-long`.
 func TestKilledDuringARollout(t *testing.T) {
 	n := rounds.Number()
 	if n > 20 {

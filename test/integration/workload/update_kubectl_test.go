@@ -24,7 +24,8 @@ func TestRolloutAsSeenByUsers(t *testing.T) {
 					`[{"op": "replace", "path": "/spec/template/cliques/0/spec/podSpec/containers/0/image", "value": "registry.example/main:%d"}]`, tag))
 			}
 			w.kubectl("wait", "--for=condition=Progressing=False", wait, "pcs/s") // also if the template was never edited
-			// Nothing is updated, so this does not wait for the count: that of a new replica may come after it is available.
+			// Nothing is updated, so this does not wait for the count: that of a new replica may come after it is
+			// available.
 			w.kubectl("wait", "--for=jsonpath={.status.updatedReplicas}=2", wait, "pcs/s")
 			w.wantTable("pcs", "s", map[string]string{"REPLICAS": "2", "UPDATED": "2", "UPDATE": ""})
 			image(2)
@@ -113,8 +114,8 @@ func (w *world) wantStatus(kind, name, path, want string) {
 	}
 }
 
-// wantTable fails the test unless kubectl get -o wide shows these values in the columns of an object. They are parsed as
-// the API server prints them: a value may be empty.
+// wantTable fails the test unless kubectl get -o wide shows these values in the columns of an object. They are parsed
+// as the API server prints them: a value may be empty.
 func (w *world) wantTable(kind, name string, want map[string]string) {
 	w.t.Helper()
 	table := w.kubectl("get", kind, name, "-o", "wide")

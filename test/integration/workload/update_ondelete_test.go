@@ -20,8 +20,8 @@ func onDelete() string {
 	return strings.Replace(fmt.Sprintf(rolled, 1), "spec:\n", "spec:\n  updateStrategy: {type: OnDelete}\n", 1)
 }
 
-// Under OnDelete an edit deletes no pod. Deleted pods are created again with the new template. The numbers are those of the
-// test cases of GREP-291; test/sim has the others.
+// Under OnDelete an edit deletes no pod. Deleted pods are created again with the new template. The numbers are those of
+// the test cases of GREP-291; test/sim has the others.
 func TestOnDelete(t *testing.T) {
 	tellStories(t, map[string]func(*world){
 		"1 pods of a standalone clique": func(w *world) {

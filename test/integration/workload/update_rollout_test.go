@@ -25,8 +25,8 @@ import (
 	"github.com/muster-project/muster/test/rounds"
 )
 
-// rolled is a set with a standalone clique of three pods and a scaling group of two replicas of three pods; without GPUs.
-// %d: replicas of the set.
+// rolled is a set with a standalone clique of three pods and a scaling group of two replicas of three pods; without
+// GPUs. %d: replicas of the set.
 const rolled = `
 metadata: {name: s}
 spec:
@@ -77,7 +77,8 @@ func (w *world) startedSet(set *v1alpha1.PodCliqueSet) *rollout {
 	}
 }
 
-// isAgedInOrder reports whether no pod of a PodClique, and no replica of a scaling group, is older than one of a lower index.
+// isAgedInOrder reports whether no pod of a PodClique, and no replica of a scaling group, is older than one of a lower
+// index.
 func (w *world) isAgedInOrder() bool {
 	w.t.Helper()
 	ages := map[string]map[string]time.Time{} // creation times of the units of a scope
@@ -140,8 +141,8 @@ func (w *world) set() *v1alpha1.PodCliqueSet {
 	return set
 }
 
-// untilUpdated waits until the set reports for its present spec that its update is complete, and fails the test if it is
-// not complete at that moment. After this report only the next edit changes anything.
+// untilUpdated waits until the set reports for its present spec that its update is complete, and fails the test if it
+// is not complete at that moment. After this report only the next edit changes anything.
 func (w *world) untilUpdated() {
 	w.t.Helper()
 	w.untilProgressing(sets, "s", "False", v1alpha1.ReasonUpdateComplete)
@@ -478,8 +479,8 @@ func (w *world) letGo(hosts ...string) {
 	w.release(names)
 }
 
-// untilObserved waits until the statuses of the set, and then of its PodCliques, describe their present specs: a pod that is
-// created from then on has the newest template.
+// untilObserved waits until the statuses of the set, and then of its PodCliques, describe their present specs: a pod
+// that is created from then on has the newest template.
 func (w *world) untilObserved() {
 	w.t.Helper()
 	for _, kind := range []schema.GroupVersionResource{sets, cliques} {

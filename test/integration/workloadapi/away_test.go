@@ -13,9 +13,9 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 )
 
-// TestNobodyAnswers: while the webhook server is unavailable, writes that would change a workload are rejected, with the
-// name of the webhook. Writes of garbage collection, controllers and users to finalizers and status pass, and all writes
-// to an object that is being deleted.
+// TestNobodyAnswers: while the webhook server is unavailable, writes that would change a workload are rejected, with
+// the name of the webhook. Writes of garbage collection, controllers and users to finalizers and status pass, and all
+// writes to an object that is being deleted.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	cp := separate(t)

@@ -61,10 +61,10 @@ func (u *user) content() (sets []v1alpha1.PodCliqueSet, groups []v1alpha1.PodCli
 	return a.Items, b.Items, c.Items
 }
 
-// TestBesideGrovesOperator: muster-controller runs while Grove's operator has its Lease. What that one writes is accepted and
-// stays as it is, also what muster-controller would reject or delete; a set that names muster-controller's class is served
-// beside it. When the Lease is gone, so are the differences. In a namespace of Grove's no webhook is called. Source:
-// docs/decisions, W12.
+// TestBesideGrovesOperator: muster-controller runs while Grove's operator has its Lease. What that one writes is
+// accepted and stays as it is, also what muster-controller would reject or delete; a set that names muster-controller's
+// class is served beside it. When the Lease is gone, so are the differences. In a namespace of Grove's no webhook is
+// called. Source: docs/decisions, W12.
 func TestBesideGrovesOperator(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -42,8 +42,8 @@ func (i *installation) kubectl(arguments string) {
 	}
 }
 
-// released returns the folder of the files that make release writes, with chart.yaml, which is what the chart installs with these
-// values.
+// released returns the folder of the files that make release writes, with chart.yaml, which is what the chart installs
+// with these values.
 func (i *installation) released(ctx context.Context, values string) string {
 	i.t.Helper()
 	out := i.t.TempDir()
@@ -55,8 +55,9 @@ func (i *installation) released(ctx context.Context, values string) string {
 	return out
 }
 
-// install applies a file and runs a pod of each Deployment as a process: with its flags, its configuration, and the rights of its
-// service account. The webhooks are called at the address of the process instead of the Service, which nothing routes here.
+// install applies a file and runs a pod of each Deployment as a process: with its flags, its configuration, and the
+// rights of its service account. The webhooks are called at the address of the process instead of the Service, which
+// nothing routes here.
 func (i *installation) install(ctx context.Context, file string) {
 	i.t.Helper()
 	for _, p := range i.running {
@@ -84,8 +85,8 @@ func (i *installation) install(ctx context.Context, file string) {
 	i.running = []*controlplane.Process{scheduler, controller}
 }
 
-// admitted returns the flags of a program as soon as the API server has admitted a pod of its Deployment to the namespace,
-// which enforces the restricted Pod Security profile. It would not admit a pod that asks for more.
+// admitted returns the flags of a program as soon as the API server has admitted a pod of its Deployment to the
+// namespace, which enforces the restricted Pod Security profile. It would not admit a pod that asks for more.
 func (i *installation) admitted(ctx context.Context, program string) []string {
 	i.t.Helper()
 	deployment, err := i.cp.Client().AppsV1().Deployments(controlplane.MusterNamespace).Get(ctx, program, metav1.GetOptions{})
@@ -156,8 +157,8 @@ func (i *installation) collectGarbage(ctx context.Context) {
 		func() { check(i.t, i.Delete(ctx, owner)) })
 }
 
-// knowPodCliques waits until the garbage collector knows the kind PodClique: it discovers kinds twice a minute, and what a
-// CRD takes with it before is not seen by it.
+// knowPodCliques waits until the garbage collector knows the kind PodClique: it discovers kinds twice a minute, and
+// what a CRD takes with it before is not seen by it.
 func (i *installation) knowPodCliques(ctx context.Context) {
 	i.t.Helper()
 	i.collected(ctx, "owned-by-a-podclique", metav1.OwnerReference{
@@ -176,9 +177,9 @@ func (i *installation) collected(ctx context.Context, name string, owner metav1.
 	}
 }
 
-// TestInstallAndUninstall follows docs/configuration.md: install.yaml installs Muster, over what kubectl -k had applied; uninstall.yaml
-// leaves running workloads; the chart installs it again, and it manages them again; deleting the CRDs deletes them. The programs
-// run as the Deployments say.
+// TestInstallAndUninstall follows docs/configuration.md: install.yaml installs Muster, over what kubectl -k had
+// applied; uninstall.yaml leaves running workloads; the chart installs it again, and it manages them again; deleting
+// the CRDs deletes them. The programs run as the Deployments say.
 func TestInstallAndUninstall(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -244,8 +245,8 @@ func TestInstallAndUninstall(t *testing.T) {
 	i.pods(ctx, 0)
 }
 
-// TestTheSchedulerAlone follows docs/configuration.md: muster-controller is removed from a cluster, and muster-scheduler is
-// installed alone. Gangs start, and what no webhook rejects any more is Invalid.
+// TestTheSchedulerAlone follows docs/configuration.md: muster-controller is removed from a cluster, and
+// muster-scheduler is installed alone. Gangs start, and what no webhook rejects any more is Invalid.
 func TestTheSchedulerAlone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -280,8 +281,8 @@ func TestTheSchedulerAlone(t *testing.T) {
 	i.kubectl("wait -n " + i.namespace + " --for=jsonpath={.status.reason}=Invalid podgroup/invalid --timeout=60s")
 }
 
-// TestOperations runs the commands of docs/operations.md: they show that both programs work, replace the certificate while it
-// is used, and remove the webhooks while no muster-controller answers.
+// TestOperations runs the commands of docs/operations.md: they show that both programs work, replace the certificate
+// while it is used, and remove the webhooks while no muster-controller answers.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

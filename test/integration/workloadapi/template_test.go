@@ -33,8 +33,8 @@ func (u *user) runs(set string) {
 	check(u.t, u.Status().Update(u.t.Context(), pod))
 }
 
-// TestTemplateOfRunningPods: the template of running pods may be edited under every update strategy, and the strategy be
-// changed at any time; only changes that do not reach running pods give a warning.
+// TestTemplateOfRunningPods: the template of running pods may be edited under every update strategy, and the strategy
+// be changed at any time; only changes that do not reach running pods give a warning.
 func TestTemplateOfRunningPods(t *testing.T) {
 	t.Parallel()
 	const onDelete, nothing = "  updateStrategy: {type: OnDelete}\n", "nothing is replaced: delete pods or PodCliques to replace them"

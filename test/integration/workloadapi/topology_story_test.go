@@ -35,8 +35,8 @@ type topologyStory struct {
 	dynamic dynamic.Interface
 }
 
-// untilServed waits until the API server serves the optional kinds, or no longer does. It sends no event about that, so this
-// polls.
+// untilServed waits until the API server serves the optional kinds, or no longer does. It sends no event about that, so
+// this polls.
 func (s *topologyStory) untilServed(ctx context.Context, want bool) {
 	s.t.Helper()
 	serves := func(gv schema.GroupVersion, resource string) bool {
@@ -118,7 +118,8 @@ func (s *topologyStory) run(ctx context.Context, node string, n int) map[string]
 	return uids
 }
 
-// wantLeftAlone fails the test unless all pods of before exist, are not terminating and are not others of the same name.
+// wantLeftAlone fails the test unless all pods of before exist, are not terminating and are not others of the same
+// name.
 func (s *topologyStory) wantLeftAlone(ctx context.Context, before map[string]types.UID) {
 	s.t.Helper()
 	for name, uid := range before {
@@ -160,9 +161,9 @@ func bindingOf(domains ...string) string {
 	return "apiVersion: grove.io/v1alpha1\nkind: ClusterTopologyBinding\nmetadata: {name: fabric}\nspec: {levels: [" + strings.Join(levels, ", ") + "]}"
 }
 
-// TestTopologyOfAWorkload begins in a cluster without the optional CRDs. They are installed while muster-controller runs. Then a
-// PodCliqueSet with constraints at the set, at a scaling group and at cliques lives through the creation of a Topology, and the
-// deletion, recreation and edits of its ClusterTopologyBinding. Its pods are bound by the test.
+// TestTopologyOfAWorkload begins in a cluster without the optional CRDs. They are installed while muster-controller
+// runs. Then a PodCliqueSet with constraints at the set, at a scaling group and at cliques lives through the creation
+// of a Topology, and the deletion, recreation and edits of its ClusterTopologyBinding. Its pods are bound by the test.
 func TestTopologyOfAWorkload(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

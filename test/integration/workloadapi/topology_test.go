@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestTopologies: the API server accepts Topologies and ClusterTopologyBindings as they are written for KAI Scheduler and
-// Grove, and rejects those without an order of levels.
+// TestTopologies: the API server accepts Topologies and ClusterTopologyBindings as they are written for KAI Scheduler
+// and Grove, and rejects those without an order of levels.
 func TestTopologies(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, cluster)

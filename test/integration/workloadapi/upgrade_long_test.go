@@ -37,9 +37,9 @@ const (
 	muController = "muster-controller"
 )
 
-// TestUpgrade upgrades from an earlier version while gangs run, wait, preempt and update, and goes back: one program after the other,
-// so that each version of the one works beside each version of the other, with the CRDs of this version and objects that were there
-// before. Then everything is uninstalled. No gang is disturbed.
+// TestUpgrade upgrades from an earlier version while gangs run, wait, preempt and update, and goes back: one program
+// after the other, so that each version of the one works beside each version of the other, with the CRDs of this
+// version and objects that were there before. Then everything is uninstalled. No gang is disturbed.
 func TestUpgrade(t *testing.T) {
 	for name, order := range map[string][]string{
 		"the scheduler first":  {muScheduler, muController},
@@ -157,8 +157,8 @@ func (u *upgrade) manifests(of build) {
 	u.kubectl("apply --server-side -f " + of.manifests + "/controller")
 }
 
-// replace starts a program of a version beside the one that runs, as a Deployment does, ends that one, and returns when the new one
-// leads.
+// replace starts a program of a version beside the one that runs, as a Deployment does, ends that one, and returns when
+// the new one leads.
 func (u *upgrade) replace(ctx context.Context, program string, of build) {
 	u.t.Helper()
 	u.times++
@@ -228,8 +228,8 @@ func (u *upgrade) ends(pod *corev1.Pod) {
 	u.ended[of][pod.UID] = pod
 }
 
-// check returns how many gangs were disturbed, and fails the test if any was. Of the prey its two bound pods end, and of the set that
-// is updated each pod once for each update; of gangs that run or wait none does.
+// check returns how many gangs were disturbed, and fails the test if any was. Of the prey its two bound pods end, and
+// of the set that is updated each pod once for each update; of gangs that run or wait none does.
 func (u *upgrade) check(prey string, updates int) (disturbed int) {
 	u.t.Helper()
 	u.mu.Lock()

@@ -12,7 +12,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestBuildersStartFromAcceptedObjects: the API server, with the webhooks, accepts what the builders of test/wrappers start from.
+// TestBuildersStartFromAcceptedObjects: the API server, with the webhooks, accepts what the builders of test/wrappers
+// start from.
 func TestBuildersStartFromAcceptedObjects(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, cluster)

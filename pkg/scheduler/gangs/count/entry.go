@@ -46,10 +46,10 @@ func IsBound(pod *corev1.Pod, state State, isReleased bool) bool {
 	return (state == Bound || state == Posted) && pod.DeletionTimestamp == nil && !isReleased && pod.Status.Phase != corev1.PodFailed
 }
 
-// NeedsDeletion reports whether a pod ends only if its deletion is requested. The API server deletes a pod without a grace period in two
-// writes. If the client that requested it, or the API server, dies between them, the pod is terminating, but only another request, or
-// its kubelet, completes the deletion: see BeforeDelete in k8s.io/apiserver/pkg/registry/rest. That of a pod with finalizers is completed
-// when the last of them is removed.
+// NeedsDeletion reports whether a pod ends only if its deletion is requested. The API server deletes a pod without a
+// grace period in two writes. If the client that requested it, or the API server, dies between them, the pod is
+// terminating, but only another request, or its kubelet, completes the deletion: see BeforeDelete in
+// k8s.io/apiserver/pkg/registry/rest. That of a pod with finalizers is completed when the last of them is removed.
 func NeedsDeletion(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil || pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0 && len(pod.Finalizers) == 0
 }
@@ -64,8 +64,8 @@ func Controller(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// Entry is the place of one pod in the Numbers of its gang, which alone changes it. It refers to neither the pod nor the
-// gang: its owner finds the pod by UID.
+// Entry is the place of one pod in the Numbers of its gang, which alone changes it. It refers to neither the pod nor
+// the gang: its owner finds the pod by UID.
 type Entry struct {
 	UID    types.UID
 	order  Order

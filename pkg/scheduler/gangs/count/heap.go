@@ -28,8 +28,8 @@ func (h *Heap[T]) First() (T, bool) {
 // Items returns all items, the first one first and the others in no order. It must not be modified.
 func (h *Heap[T]) Items() []T { return h.items }
 
-// VisitWhile calls visit with the items for which holds returns true, in no order. If holds is false for an item, it must be false
-// for all that follow it in the order. It costs O(1) for each of the items that are visited.
+// VisitWhile calls visit with the items for which holds returns true, in no order. If holds is false for an item, it
+// must be false for all that follow it in the order. It costs O(1) for each of the items that are visited.
 func (h *Heap[T]) VisitWhile(holds func(T) bool, visit func(T)) { h.visitBelow(0, holds, visit) }
 
 func (h *Heap[T]) visitBelow(i int, holds func(T) bool, visit func(T)) {

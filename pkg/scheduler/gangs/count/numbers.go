@@ -13,8 +13,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
-// Numbers are the sums of the shares of a gang's pods, and values derived from them. The zero Numbers is not usable; see
-// NewNumbers.
+// Numbers are the sums of the shares of a gang's pods, and values derived from them. The zero Numbers is not usable;
+// see NewNumbers.
 type Numbers struct {
 	// Created, Placed and Bound must not be modified.
 	Created *gang.Tally // pods that exist and have not failed, completions included
@@ -142,7 +142,8 @@ func (n *Numbers) addBound(leaf *gang.Group, k int) {
 // Flagged returns the number of pods with a property.
 func (n *Numbers) Flagged(f Flags) int { return n.flagged[bits.TrailingZeros16(uint16(f))] }
 
-// TakeTouched returns the leaves whose bound pods changed since the last call. The result is valid until the next change.
+// TakeTouched returns the leaves whose bound pods changed since the last call. The result is valid until the next
+// change.
 func (n *Numbers) TakeTouched() []*gang.Group {
 	touched := n.touched
 	n.touched = n.touched[:0]
@@ -182,8 +183,8 @@ func (n *Numbers) BoundNow() gang.Counts {
 	return c
 }
 
-// BoundByOthers returns the number of bound pods that have a leaf and name none of our profiles, and the schedulers that
-// they name, sorted.
+// BoundByOthers returns the number of bound pods that have a leaf and name none of our profiles, and the schedulers
+// that they name, sorted.
 func (n *Numbers) BoundByOthers() (pods int, names []string) {
 	for name, k := range n.others {
 		pods, names = pods+k, append(names, name)
@@ -192,8 +193,8 @@ func (n *Numbers) BoundByOthers() (pods int, names []string) {
 	return pods, names
 }
 
-// WaitingForOthers returns the number of pods that wait with another schedulerName than the profile and that a plan could
-// otherwise place, and these names, sorted.
+// WaitingForOthers returns the number of pods that wait with another schedulerName than the profile and that a plan
+// could otherwise place, and these names, sorted.
 func (n *Numbers) WaitingForOthers(profile string) (pods int, names []string) {
 	for name, p := range n.pools {
 		if name != profile && p.pods > 0 {

@@ -85,7 +85,8 @@ func PodPriority(pod *corev1.Pod) int32 {
 
 // indexLabels are the labels in which workload controllers store a pod's index.
 //
-// The pods of a LeaderWorkerSet also have apps.kubernetes.io/pod-index, which is the number of the group for the leader.
+// The pods of a LeaderWorkerSet also have apps.kubernetes.io/pod-index, which is the number of the group for the
+// leader.
 var indexLabels = []string{
 	"batch.kubernetes.io/job-completion-index", "leaderworkerset.sigs.k8s.io/worker-index", "apps.kubernetes.io/pod-index", "grove.io/podclique-pod-index",
 }

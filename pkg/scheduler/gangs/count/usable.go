@@ -8,9 +8,9 @@ import (
 	"github.com/muster-project/muster/pkg/gang"
 )
 
-// pool contains the pods of a gang that wait with one schedulerName. The pool of one of our profiles is kept when its last
-// pod leaves: creating a new one for each replaced pod would cost time proportional to the tree. A gang therefore has at
-// most one such pool per profile.
+// pool contains the pods of a gang that wait with one schedulerName. The pool of one of our profiles is kept when its
+// last pod leaves: creating a new one for each replaced pod would cost time proportional to the tree. A gang therefore
+// has at most one such pool per profile.
 type pool struct {
 	scheduler string
 	ours      bool // belongs to a profile of this scheduler; for other schedulers only pods is maintained
@@ -65,8 +65,8 @@ func (q *leafQueue) first() *Entry {
 	return e
 }
 
-// joinPool adds an entry to the pool that its share determines, if it waits. Of pods that wait for other schedulers only
-// the usable ones are counted.
+// joinPool adds an entry to the pool that its share determines, if it waits. Of pods that wait for other schedulers
+// only the usable ones are counted.
 func (n *Numbers) joinPool(e *Entry) {
 	s := &e.share
 	if s.Scheduler == "" || !s.has(IsOurs|IsUsable) {
@@ -245,8 +245,8 @@ func (n *Numbers) FirstWaiting(profile string) *Entry {
 	return nil
 }
 
-// FirstSingle is FirstWaiting among the pods of sub-groups that are satisfied at all levels. If there is none, it returns
-// FirstWaiting.
+// FirstSingle is FirstWaiting among the pods of sub-groups that are satisfied at all levels. If there is none, it
+// returns FirstWaiting.
 func (n *Numbers) FirstSingle(profile string) *Entry {
 	first := n.FirstWaiting(profile)
 	if first == nil || IsWhole(n.Bound, first.share.Leaf) {

@@ -97,8 +97,8 @@ func (s *KeySource) RequestRead() {
 // FirstRead is closed when the first read of the Secret has succeeded or failed.
 func (s *KeySource) FirstRead() <-chan struct{} { return s.firstRead }
 
-// KeysDecided is closed when there are keys, or when it is known that there are none for now because they cannot be read
-// or created.
+// KeysDecided is closed when there are keys, or when it is known that there are none for now because they cannot be
+// read or created.
 func (s *KeySource) KeysDecided() <-chan struct{} { return s.keysDecided }
 
 // Run follows the keys until ctx ends. After leading is closed, it creates a key if there is none.
