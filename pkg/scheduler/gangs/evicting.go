@@ -56,7 +56,8 @@ func (r *Registry) RecordMarked(p *evictions.Eviction, err error, now time.Time)
 			g.recordOwnChange() // it is tried again
 			e.add(r.endPreemption(g, evictions.Cancelled))
 			if err != nil { // the next marks may be refused too
-				g.hopeless = hopeless{refused: err.Error(), until: now.Add(firstHopeless)}
+				g.hopeless = hopeless{refused: err.Error(), until: now.Add(min(wastedPause(g.wasted), longestHopeless))}
+				g.wasted++
 			}
 			r.reindex(g)
 		} else if r.isAwaited(p) {

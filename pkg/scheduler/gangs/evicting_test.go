@@ -478,28 +478,28 @@ func TestMarksThatAreRefusedAreTold(t *testing.T) {
 	m.runFor(time.Second)
 	high, refused := keyNamed("high"), errors.New("a policy refuses it")
 	var last time.Time
-	marked := 0
+	pause, marked := firstHopeless/2, 0
 	m.carryOut = func(e Effects) {
 		for _, p := range e.Mark {
-			if marked++; m.now.Sub(last) < firstHopeless {
-				t.Errorf("they are marked again after %s", m.now.Sub(last))
+			if marked++; marked > 1 && (m.now.Sub(last) < pause || m.now.Sub(last) > pause+5*time.Second) {
+				t.Errorf("they are marked again after %s, want %s", m.now.Sub(last), pause)
 			}
-			last = m.now
+			last, pause = m.now, min(2*pause, longestHopeless)
 			m.apply(m.r.RecordMarked(p, refused, m.now))
 		}
 	}
 	m.createGang(high, 4, 4, 5)
-	for end := m.now.Add(time.Minute); m.now.Before(end); m.step() {
+	for end := m.now.Add(5 * time.Minute); m.now.Before(end); m.step() {
 		f, _ := m.r.Facts(high)
 		if marked > 0 && f.Preempting == nil && f.MarksRefused != refused.Error() {
 			t.Fatalf("%s after the marks the gang says %q", m.now.Sub(last), f.MarksRefused)
 		}
 	}
-	if marked < 6 || m.victims > 0 {
-		t.Errorf("it was decided %d times in a minute, and %d pods were evicted", marked, m.victims)
+	if marked < 7 || m.victims > 0 {
+		t.Errorf("it was decided %d times in 5 minutes, and %d pods were evicted", marked, m.victims)
 	}
 	m.carryOut = nil
-	m.runFor(time.Minute)
+	m.runFor(2 * time.Minute)
 	if f, _ := m.r.Facts(high); m.boundOf(high) != 4 || f.MarksRefused != "" {
 		t.Errorf("%d pods are bound when the marks are accepted, and the gang says %q", m.boundOf(high), f.MarksRefused)
 	}

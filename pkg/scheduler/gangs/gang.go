@@ -49,7 +49,7 @@ type gangState struct {
 	preemption   *evictions.Eviction // by which the gang makes room for itself; nil = none
 	hopeless     hopeless            // preemption would not help the gang
 	abstention   abstention          // why the last attempt did not preempt
-	wasted       int                 // consecutive preemptions after which the gang did not fit
+	wasted       int                 // consecutive preemptions after which the gang did not fit, or that could not mark its victims
 	cuts         int                 // consecutive searches for victims that were cut short
 	roomPriority int32               // of its last attempt: see Work.Asker
 	running      runningPriority     // see evictionPriority
