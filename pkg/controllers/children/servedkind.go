@@ -34,6 +34,8 @@ type ServedKind struct {
 	cache  cache.Cache
 	served func(context.Context) (versions []string, err error)
 	period time.Duration // between two checks
+	// indexes are set by IndexField.
+	indexes map[string]client.IndexerFunc
 	// doubted: a watch has ended because the API server did not know the version that is watched.
 	doubted atomic.Bool
 
@@ -69,6 +71,12 @@ func (k *ServedKind) OnceServed(others ...*ServedKind) {
 		}
 		return []string{k.kind().Version}, nil
 	}
+}
+
+// IndexField lets List select objects by values of theirs (client.MatchingFields). It must be called before the kind is
+// watched.
+func (k *ServedKind) IndexField(name string, values client.IndexerFunc) {
+	k.indexes = map[string]client.IndexerFunc{name: values}
 }
 
 func (k *ServedKind) kind() schema.GroupVersionKind { return k.of.GetObjectKind().GroupVersionKind() }
@@ -145,6 +153,15 @@ func (k *ServedKind) check(ctx context.Context) (version string, changes int) {
 	if k.version != "" {
 		if err := k.cache.RemoveInformer(ctx, k.object(k.version)); err != nil {
 			log.Error(err, "Failed to stop watching a kind that is no longer served", "kind", kind.GroupKind(), "version", k.version)
+		}
+	}
+	for name, values := range k.indexes {
+		if next == "" {
+			break
+		}
+		if err := k.cache.IndexField(ctx, k.object(next), name, values); err != nil {
+			log.Error(err, "Failed to index a kind, which is tried again", "kind", kind.GroupKind(), "index", name)
+			return k.version, k.changes
 		}
 	}
 	log.V(2).Info("Changed the version that is watched", "kind", kind.GroupKind(), "from", k.version, "to", next)

@@ -29,6 +29,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
 	"github.com/muster-project/muster/pkg/grouping"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -85,6 +86,7 @@ func Setup(mgr ctrl.Manager, o children.Options) error {
 		return err
 	}
 	pods.OnceServed(named...)
+	pods.IndexField(groupIndex, groupOf)
 	native := newNative(workloads)
 	for _, kind := range o.Grouped {
 		r := New(kind, workloads[kind.Name()], mgr.GetClient(), mgr.GetAPIReader(), o, mgr.GetEventRecorder("muster-controller"))
@@ -227,11 +229,39 @@ func (r *Reconciler) isNamed(ctx context.Context, group *unstructured.Unstructur
 	if group.GetKind() == grouping.CompositeKind {
 		names = in.PodGroupsIn(group.GetName())
 	}
-	pods := &corev1.PodList{}
-	if err := r.pods.List(ctx, pods, client.InNamespace(group.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		return false, fmt.Errorf("listing the pods that may name %s %s: %w", r.kind.Name(), group.GetName(), err)
+	for _, name := range names {
+		pods, err := r.podsOf(ctx, group.GetNamespace(), name)
+		if err != nil || len(pods) > 0 {
+			return err == nil, err
+		}
 	}
-	return slices.ContainsFunc(pods.Items, func(p corev1.Pod) bool { return slices.Contains(names, r.kind.NamedBy(&p)) }), nil
+	return false, nil
+}
+
+// podsOf returns the pods that name a group, which belong to the cache and must not be modified.
+func (r *Reconciler) podsOf(ctx context.Context, namespace, name string) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	names := client.MatchingFields{groupIndex: membership.DialectOf(r.kind.Group).APIVersion + "/" + name}
+	if err := r.pods.List(ctx, pods, client.InNamespace(namespace), names, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the pods that name %s %s/%s: %w", r.kind.Name(), namespace, name, err)
+	}
+	return pods.Items, nil
+}
+
+// groupIndex is an index of pods by the groups that they name.
+const groupIndex = "group"
+
+// groupOf returns the value of a pod in the index, none if it names no group.
+func groupOf(o client.Object) []string {
+	pod, is := o.(*corev1.Pod)
+	if !is {
+		return nil
+	}
+	d, name, ok := membership.NamedBy(pod)
+	if !ok {
+		return nil
+	}
+	return []string{d.APIVersion + "/" + name}
 }
 
 // apply makes the PodGroups that a workload needs the only ones that it owns. It is due again after the interval; 0:

@@ -62,6 +62,7 @@ func newClient(t *testing.T, objects ...client.Object) client.Client {
 	withStatus := &unstructured.Unstructured{}
 	withStatus.SetGroupVersionKind(nativeKind)
 	builder := fake.NewClientBuilder().WithScheme(scheme()).WithObjects(objects...).WithStatusSubresource(withStatus)
+	builder = builder.WithIndex(&corev1.Pod{}, groupIndex, groupOf)
 	return builder.WithIndex(&v2alpha2.PodGroup{}, "controller.uid", func(o client.Object) []string {
 		if ref := metav1.GetControllerOf(o); ref != nil {
 			return []string{string(ref.UID)}

@@ -5,7 +5,6 @@ package grouper
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -236,20 +235,20 @@ func (r *Reconciler) writeConditions(ctx context.Context, group *unstructured.Un
 
 // joinPods lets the pods of the PodGroups find the tree of a topmost CompositePodGroup.
 func (r *Reconciler) joinPods(ctx context.Context, root *unstructured.Unstructured, groups []string) error {
-	pods := &corev1.PodList{}
-	if err := r.pods.List(ctx, pods, client.InNamespace(root.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing the pods of CompositePodGroup %s: %w", root.GetName(), err)
-	}
-	slices.Sort(groups)
-	return children.ForEach(len(pods.Items), maxParallel, func(i int) error {
-		if _, is := slices.BinarySearch(groups, r.kind.NamedBy(&pods.Items[i])); !is {
-			return nil
+	var pods []corev1.Pod
+	for _, name := range groups {
+		of, err := r.podsOf(ctx, root.GetNamespace(), name)
+		if err != nil {
+			return err
 		}
-		patch := grouping.JoinTree(&pods.Items[i], root.GetName())
+		pods = append(pods, of...)
+	}
+	return children.ForEach(len(pods), maxParallel, func(i int) error {
+		patch := grouping.JoinTree(&pods[i], root.GetName())
 		if patch == nil {
 			return nil
 		}
-		pod := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: pods.Items[i].Namespace, Name: pods.Items[i].Name}}
+		pod := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Namespace: pods[i].Namespace, Name: pods[i].Name}}
 		if err := client.IgnoreNotFound(r.podGroups.Patch(ctx, pod, client.RawPatch(types.MergePatchType, patch))); err != nil {
 			return fmt.Errorf("writing to pod %s which CompositePodGroup it is in: %w", pod.Name, err)
 		}
