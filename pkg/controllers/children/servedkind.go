@@ -34,8 +34,9 @@ type ServedKind struct {
 	cache  cache.Cache
 	served func(context.Context) (versions []string, err error)
 	period time.Duration // between two checks
-	// indexes are set by IndexField.
-	indexes map[string]client.IndexerFunc
+	// index is the name of the index, and values its function; "": there is none.
+	index  string
+	values client.IndexerFunc
 	// doubted: a watch has ended because the API server did not know the version that is watched.
 	doubted atomic.Bool
 
@@ -73,10 +74,10 @@ func (k *ServedKind) OnceServed(others ...*ServedKind) {
 	}
 }
 
-// IndexField lets List select objects by values of theirs (client.MatchingFields). It must be called before the kind is
-// watched.
+// IndexField lets List select objects by values of theirs (client.MatchingFields). A kind has one index, set before it
+// is watched.
 func (k *ServedKind) IndexField(name string, values client.IndexerFunc) {
-	k.indexes = map[string]client.IndexerFunc{name: values}
+	k.index, k.values = name, values
 }
 
 func (k *ServedKind) kind() schema.GroupVersionKind { return k.of.GetObjectKind().GroupVersionKind() }
@@ -155,12 +156,9 @@ func (k *ServedKind) check(ctx context.Context) (version string, changes int) {
 			log.Error(err, "Failed to stop watching a kind that is no longer served", "kind", kind.GroupKind(), "version", k.version)
 		}
 	}
-	for name, values := range k.indexes {
-		if next == "" {
-			break
-		}
-		if err := k.cache.IndexField(ctx, k.object(next), name, values); err != nil {
-			log.Error(err, "Failed to index a kind, which is tried again", "kind", kind.GroupKind(), "index", name)
+	if next != "" && k.index != "" {
+		if err := k.cache.IndexField(ctx, k.object(next), k.index, k.values); err != nil {
+			log.Error(err, "Failed to index a kind; it is tried again", "kind", kind.GroupKind(), "index", k.index)
 			return k.version, k.changes
 		}
 	}
