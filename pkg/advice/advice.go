@@ -179,7 +179,7 @@ func (f *finder) relaxLevels() []*Change {
 		var parts []string
 		for _, name := range which {
 			c := constraints(group)[name]
-			parts = append(parts, fmt.Sprintf("%s prefers %s instead of requiring it", f.pathOf(name), levelName(c.RequiredTopologyLevel)))
+			parts = append(parts, fmt.Sprintf("%s prefers %s instead of requiring it", f.pathOf(name), podgroup.LevelName(c.RequiredTopologyLevel)))
 			c.PreferredTopologyLevel, c.RequiredTopologyLevel = cmp.Or(c.PreferredTopologyLevel, c.RequiredTopologyLevel), ""
 		}
 		return &Change{Kind: LevelRelaxed, Size: int64(len(which)), Text: strings.Join(parts, ", "), Put: []client.Object{group}}
@@ -319,7 +319,7 @@ func (f *finder) describeShape(node *corev1.Node) string {
 	}
 	for _, label := range f.levelLabels() {
 		if value := node.Labels[label]; value != "" && label != corev1.LabelHostname {
-			text += fmt.Sprintf(" in %s %s", levelName(label), value)
+			text += fmt.Sprintf(" in %s %s", podgroup.LevelName(label), value)
 		}
 	}
 	return text
@@ -343,7 +343,7 @@ func (f *finder) shapes() []*corev1.Node {
 	}
 	byKind := map[string]*shape{}
 	labels := f.levelLabels()
-	for _, node := range f.cluster.nodesWhere(func(n *corev1.Node) bool { return !n.Spec.Unschedulable && isReady(n) }) {
+	for _, node := range f.cluster.nodesWhere(func(n *corev1.Node) bool { return !n.Spec.Unschedulable && IsReady(n) }) {
 		var key strings.Builder
 		for _, name := range slices.Sorted(maps.Keys(node.Status.Allocatable)) {
 			amount := node.Status.Allocatable[name]
@@ -381,8 +381,8 @@ func (f *finder) shapes() []*corev1.Node {
 	return nodes
 }
 
-// isReady reports whether the node says that it is ready, or says nothing.
-func isReady(node *corev1.Node) bool {
+// IsReady reports whether the node says that it is ready, or says nothing.
+func IsReady(node *corev1.Node) bool {
 	return !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
 	})
@@ -538,14 +538,6 @@ func namesOf(nodes []*corev1.Node) []string {
 func list(names []string) string {
 	const shown = 3
 	return message.ListNames(names[:min(len(names), shown)], shown, len(names), ", ")
-}
-
-// levelName is how texts call a level: the last part of its label.
-func levelName(label string) string {
-	if label == corev1.LabelHostname {
-		return "node"
-	}
-	return label[strings.LastIndexByte(label, '/')+1:]
 }
 
 // gangOf returns the gang of a pod, zero if it has none.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/muster-project/muster/pkg/advice"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
@@ -188,13 +189,11 @@ func (w *world) topNodes(t *Top, onNode map[string]map[gangs.Key]int64, letter m
 
 // closedState is why a node takes no pods, "" if it does.
 func closedState(node *corev1.Node) string {
-	if node.Spec.Unschedulable {
+	switch {
+	case node.Spec.Unschedulable:
 		return "cordoned"
-	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue {
-			return "not ready"
-		}
+	case !advice.IsReady(node):
+		return "not ready"
 	}
 	return ""
 }

@@ -162,7 +162,7 @@ func describeUsedLevels(levels []usedLevel) string {
 // describe returns the domains of the level: "rack r7", "3 racks (r1, r2, r7)", "rack r7, 1 node without rack". "": no
 // pod is bound. Names in a list are in parentheses, because SubGroupStatus must not end with one of them.
 func (l *usedLevel) describe() string {
-	noun := levelName(l.key)
+	noun := LevelName(l.key)
 	names, longest := sets.List(l.domains), content.LabelValueMaxLength
 	if l.outer != nil {
 		longest = maxPlacement

@@ -23,9 +23,9 @@ func hasLevels(p placement.Problem) bool {
 	return false
 }
 
-// levelName returns the name of a topology level in messages: what follows the last slash of the key of its innermost
+// LevelName returns the name of a topology level in messages: what follows the last slash of the key of its innermost
 // label, "rack" for topology.example.com/rack. A domain of kubernetes.io/hostname is a "node".
-func levelName(level string) string {
+func LevelName(level string) string {
 	if isNode(level) {
 		return "node"
 	}
@@ -182,7 +182,7 @@ func roomSuffices(l placement.LevelShortfall) bool {
 // describeLevel describes why no domain takes what the group lacks: "no rack has room for decode (8 pods of 8
 // nvidia.com/gpu): rack r7 has room for 6, r3 for 4, and 41 others for no more".
 func (k *knownCapacities) describeLevel(tree *gang.Tree, l placement.LevelShortfall) string {
-	where, name := pathOf(tree, l.Group), levelName(l.Level)
+	where, name := pathOf(tree, l.Group), LevelName(l.Level)
 	if l.Torn {
 		return fmt.Sprintf("the pods of %s do not run in one %s, which it requires: no pod is added until they are deleted and start together", where, name)
 	}
@@ -240,9 +240,9 @@ func (k *knownCapacities) describeDomain(p placement.Problem, group string, pin 
 		case pin.Runs && pin.Group == g.Name():
 			return k.describePin(pin)
 		case g.Name() == group:
-			return "in one " + levelName(level)
+			return "in one " + LevelName(level)
 		default:
-			return fmt.Sprintf("in the %s of %s", levelName(level), pathOf(p.Tree, g.Name()))
+			return fmt.Sprintf("in the %s of %s", LevelName(level), pathOf(p.Tree, g.Name()))
 		}
 	}
 	return ""
@@ -250,7 +250,7 @@ func (k *knownCapacities) describeDomain(p placement.Problem, group string, pin 
 
 // describePin describes the only domain of a group of which pods run: "in rack r7, where it runs".
 func (k *knownCapacities) describePin(l placement.LevelShortfall) string {
-	return fmt.Sprintf("in %s %s, where it runs", levelName(l.Level), k.domainName(l.Domains[0].Area))
+	return fmt.Sprintf("in %s %s, where it runs", LevelName(l.Level), k.domainName(l.Domains[0].Area))
 }
 
 // podsText describes how many pods a group lacks, and how large the heaviest are: "8 pods of 8 nvidia.com/gpu", or
@@ -302,7 +302,7 @@ func (t *together) smallDomainsText(everything Imagined) string {
 			if most > 0 && most < least.pods {
 				lacking := placement.LevelShortfall{Pods: g.MissingPods(t.Have), Class: class, Need: least.pods}
 				return fmt.Sprintf("the largest %s, %s, would hold only %d of the %s that %s needs in one %s if it was empty",
-					levelName(level), t.known.domainName(largest), most, t.known.podsText(lacking, "pod"), pathOf(t.Tree, g.Name()), levelName(level))
+					LevelName(level), t.known.domainName(largest), most, t.known.podsText(lacking, "pod"), pathOf(t.Tree, g.Name()), LevelName(level))
 			}
 		}
 	}

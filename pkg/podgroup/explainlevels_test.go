@@ -12,8 +12,8 @@ func TestLevelName(t *testing.T) {
 		"rack": "rack", rackLevel: "rack", "topology.kubernetes.io/zone": "zone", "kubernetes.io/hostname": "node",
 		"topology.example.com/block," + rackLevel: "rack", "a,kubernetes.io/hostname": "node",
 	} {
-		if got := levelName(level); got != want {
-			t.Errorf("levelName(%q) = %q, want %q", level, got, want)
+		if got := LevelName(level); got != want {
+			t.Errorf("LevelName(%q) = %q, want %q", level, got, want)
 		}
 	}
 }

@@ -79,10 +79,10 @@ func WithUnnestedLabels(r Refusal, u UnnestedLabels) Refusal {
 		return r
 	}
 	in := func(k int) string {
-		return fmt.Sprintf("in %s %s on node %s", levelName(u.Outer), message.Truncate(u.OuterValues[k], content.LabelValueMaxLength), message.Truncate(u.Nodes[k], maxNodeName))
+		return fmt.Sprintf("in %s %s on node %s", LevelName(u.Outer), message.Truncate(u.OuterValues[k], content.LabelValueMaxLength), message.Truncate(u.Nodes[k], maxNodeName))
 	}
 	text := clauses + fmt.Sprintf("labels %s and %s do not nest (%s %s is %s and %s): correct the labels of the nodes, or name a Topology that has both",
-		u.Outer, u.Inner, levelName(u.Inner), message.Truncate(u.Value, content.LabelValueMaxLength), in(0), in(1))
+		u.Outer, u.Inner, LevelName(u.Inner), message.Truncate(u.Value, content.LabelValueMaxLength), in(0), in(1))
 	// What was cut off would be missed: the numbers before it are less important.
 	r.Message = message.Shorten(message.Shorten(r.Message, max(1, message.MaxCondition-utf8.RuneCountInString(text)))+text, message.MaxCondition)
 	return r
