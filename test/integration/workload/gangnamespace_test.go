@@ -79,6 +79,8 @@ func TestNamespaceOfGangs(t *testing.T) {
 		"a Job":                 {"", unchanged, "all", "muster-scheduler"},
 		"a Job with a mark":     {"", jobWith(map[string]any{"metadata": map[string]any{"labels": map[string]any{v2alpha2.MinMemberKey: "2"}}}), "", "default-scheduler"},
 		"a Job with a PodGroup": {"", jobWith(map[string]any{"metadata": map[string]any{"annotations": map[string]any{v2alpha2.PodGroupAnnotation: "g"}}}), "", "default-scheduler"},
+		"a Job with the PodGroup of Coscheduling": {"", jobWith(map[string]any{"metadata": map[string]any{"labels": map[string]any{"scheduling.x-k8s.io/pod-group": "g"}}}), "", "default-scheduler"},
+		"a Job with the PodGroup of Volcano":      {"", jobWith(map[string]any{"metadata": map[string]any{"annotations": map[string]any{"scheduling.k8s.io/group-name": "g"}}}), "", "default-scheduler"},
 		"a Job of a JobSet": {"", func(o *unstructured.Unstructured) {
 			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "jobset.x-k8s.io/v1alpha2", Kind: "JobSet", Name: "train", UID: "u", Controller: &yes}})
 		}, "", "default-scheduler"},
@@ -142,6 +144,9 @@ func (w *world) setsOfTheNamespace() {
 		spec    = "spec: {containers: []}"
 		others  = "spec: {schedulerName: volcano, containers: []}"
 		grouped = "metadata: {annotations: {pod-group-name: mine}}, " + spec
+		cosched = "metadata: {labels: {scheduling.x-k8s.io/pod-group: mine}}, " + spec
+		volcano = "metadata: {annotations: {scheduling.k8s.io/group-name: mine}}, " + spec
+		native  = "spec: {schedulingGroup: {podGroupName: mine}, containers: []}"
 		set     = "apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: s%s}, spec: {replicatedJobs: [{name: a, template: {spec: {template: {%s}}}}, {name: b, template: {spec: {template: {%s}}}}]}"
 		lws     = "apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: s%s}, spec: {leaderWorkerTemplate: {%s workerTemplate: {%s}}}"
 		ray     = "apiVersion: ray.io/v1, kind: RayCluster, metadata: {name: s%s}, spec: {headGroupSpec: {template: {%s}}%s}"
@@ -178,6 +183,9 @@ func (w *world) setsOfTheNamespace() {
 		"a JobSet of another controller":        {fmt.Sprintf(set, fmt.Sprintf(of, "Other"), spec, spec), 0},
 		"a JobSet with another scheduler":       {fmt.Sprintf(set, "", spec, others), 0},
 		"a JobSet with a PodGroup":              {fmt.Sprintf(set, "", spec, grouped), 0},
+		"a JobSet with one of Coscheduling":     {fmt.Sprintf(set, "", spec, cosched), 0},
+		"a JobSet with one of Volcano":          {fmt.Sprintf(set, "", spec, volcano), 0},
+		"a JobSet with a native one":            {fmt.Sprintf(set, "", spec, native), 0},
 		"a LeaderWorkerSet":                     {fmt.Sprintf(lws, "", "", spec), 1},
 		"a LeaderWorkerSet with leaders":        {fmt.Sprintf(lws, "", "leaderTemplate: {"+spec+"},", spec), 2},
 		"a RayCluster without workers":          {fmt.Sprintf(ray, "", spec, ""), 1},
