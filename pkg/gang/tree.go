@@ -52,6 +52,21 @@ func newTree(root Node, groups []Node) *Tree {
 	return t
 }
 
+// Subtree returns the tree of a group by itself: the group is its root, and the groups below keep their names.
+func (g *Group) Subtree() *Tree {
+	var groups []Node
+	var add func(of *Group, name, parent string) Node
+	add = func(of *Group, name, parent string) Node {
+		minimum := int32(of.min)
+		for _, child := range of.children {
+			groups = append(groups, add(child, child.name, name))
+		}
+		return Node{Name: name, Parent: parent, MinMember: &minimum, MinSubGroup: &minimum} // minimumOf reads the one that applies
+	}
+	root := add(g, "", "")
+	return newTree(root, groups)
+}
+
 // minimumOf returns the minimum of g: pods for a leaf (1 if unset), direct children otherwise (all if unset).
 func minimumOf(n Node, g *Group) int {
 	switch {

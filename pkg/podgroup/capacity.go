@@ -3,6 +3,8 @@
 package podgroup
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -22,8 +24,10 @@ type Capacities interface {
 	// LevelNodes returns how many nodes that would take a pod of the class if they were empty and available are in a
 	// domain of the topology level, and how many lack a label of it.
 	LevelNodes(class int, level string) (inside, outside int)
-	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses
-	// classes.
+	// AreApart reports whether pods of the class exclude each other.
+	AreApart(class int) bool
+	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses classes, which
+	// may use the same area.
 	Imagine(classes []int, empty, open bool) Imagined
 }
 
@@ -40,8 +44,6 @@ type Imagined interface {
 	// MostPods returns how many pods the nodes would hold if all requested as little as the smallest of them: no more
 	// than that fit, whatever their mixture.
 	MostPods() int
-	// AreApart reports whether pods of the class exclude each other.
-	AreApart(class int) bool
 }
 
 // Held is what pods of other priorities hold of a resource.
@@ -70,8 +72,6 @@ type ResourceCapacity struct {
 	// Apart is the topology key over which the pods of the class exclude each other (podAntiAffinity), if this bounds
 	// Slots. "": it does not.
 	Apart string
-	// Others are the other resources that a pod requests.
-	Others []ResourceAmounts
 	// Selection is what restricts the class to some nodes: "nodeSelector pool=a". "": nothing.
 	Selection string
 	// Unavailable contains the nodes that would belong to those above without a cordon or a taint, by cause.
@@ -82,12 +82,6 @@ type ResourceCapacity struct {
 	// found`. "": nodes are considered. RefusedByClaims: the reason concerns a claim that the pod names.
 	Refused         string
 	RefusedByClaims bool
-}
-
-// ResourceAmounts are amounts of one resource as in ResourceCapacity.
-type ResourceAmounts struct {
-	Resource     corev1.ResourceName
-	PerPod, Free int64
 }
 
 // UnavailableNodes are nodes that a class could use if they were not cordoned or tainted.
@@ -116,9 +110,15 @@ func (r ResourceCapacity) withUnavailable() ResourceCapacity {
 	return r
 }
 
-// holdsPods reports whether the nodes, if they were empty, could take this many pods according to the numbers.
-func (r ResourceCapacity) holdsPods(pods int) bool {
-	return r.Nodes > 0 && r.PerPod <= r.Largest && r.PerPod*int64(pods) <= r.Total && pods <= r.Slots
+// slots returns how many pods of the class the nodes take: as they are or empty, without or with the closed ones.
+func (r ResourceCapacity) slots(empty, open bool) int {
+	if open {
+		r = r.withUnavailable()
+	}
+	if empty {
+		return r.Slots
+	}
+	return r.SlotsNow
 }
 
 // offersNone reports whether the class requests a resource that none of its nodes has.
@@ -131,9 +131,23 @@ const maxNodeName = 63
 // knownCapacities caches the capacity of each class, and the nodes in its levels, because computing them visits all
 // nodes.
 type knownCapacities struct {
-	Capacities
+	World
 	seen   map[int]ResourceCapacity
 	levels map[levelOf]levelNodes
+	worlds map[worldOf]Imagined
+	// fragmented contains the shapes of units that are Fragmented if their pods may be anywhere.
+	fragmented map[string]bool
+}
+
+// worldOf is a state of the cluster for certain classes: whether the nodes are empty, and whether the closed ones are
+// open.
+type worldOf struct {
+	classes     string
+	empty, open bool
+}
+
+func newKnownCapacities(world World) *knownCapacities {
+	return &knownCapacities{World: world, seen: map[int]ResourceCapacity{}, levels: map[levelOf]levelNodes{}, worlds: map[worldOf]Imagined{}, fragmented: map[string]bool{}}
 }
 
 type levelOf struct {
@@ -143,28 +157,33 @@ type levelOf struct {
 
 type levelNodes struct{ inside, outside int }
 
+// remembered returns a value of a map, which is computed the first time.
+func remembered[K comparable, V any](values map[K]V, of K, compute func() V) V {
+	v, ok := values[of]
+	if !ok {
+		v = compute()
+		values[of] = v
+	}
+	return v
+}
+
 // ResourceCapacity implements Capacities.
 func (k *knownCapacities) ResourceCapacity(class int) ResourceCapacity {
-	r, ok := k.seen[class]
-	if !ok {
-		r = k.Capacities.ResourceCapacity(class)
-		k.seen[class] = r
-	}
-	return r
+	return remembered(k.seen, class, func() ResourceCapacity { return k.World.ResourceCapacity(class) })
 }
 
 // LevelNodes implements Capacities.
 func (k *knownCapacities) LevelNodes(class int, level string) (inside, outside int) {
-	key := levelOf{class, level}
-	n, ok := k.levels[key]
-	if !ok {
-		n.inside, n.outside = k.Capacities.LevelNodes(class, level)
-		if k.levels == nil {
-			k.levels = map[levelOf]levelNodes{}
-		}
-		k.levels[key] = n
-	}
+	n := remembered(k.levels, levelOf{class, level}, func() (n levelNodes) {
+		n.inside, n.outside = k.World.LevelNodes(class, level)
+		return n
+	})
 	return n.inside, n.outside
+}
+
+// imagine returns Capacities.Imagine. Nothing is placed in it between two questions.
+func (k *knownCapacities) imagine(classes []int, empty, open bool) Imagined {
+	return remembered(k.worlds, worldOf{fmt.Sprint(classes), empty, open}, func() Imagined { return k.World.Imagine(classes, empty, open) })
 }
 
 // reasonsBySeverity lists the reasons of a refusal; the reason that is hardest to resolve comes first.

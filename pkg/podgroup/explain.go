@@ -18,12 +18,12 @@ import (
 // Explain converts a shortfall to one dominant reason and one sentence: which groups of the tree lack how much, and
 // the reasons of the nodes, by number of nodes.
 func Explain(p placement.Problem, world World, short *placement.Shortfall) Refusal {
-	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
+	known := newKnownCapacities(world)
 	blocked, levels := blockingLeaves(short.Leaves), known.withUnlabeled(p, short.Levels)
-	reason, text, reported := judgeMinimum(p, levels, blocked, known)
+	j := judgeMinimum(p, levels, blocked, known)
 	var parts []string
-	if text != "" {
-		parts = append(parts, text)
+	if j.text != "" {
+		parts = append(parts, j.text)
 	}
 	parts = append(parts, describeLevels(p.Tree, levels, known)...)
 	for i, g := range short.Groups {
@@ -39,7 +39,7 @@ func Explain(p placement.Problem, world World, short *placement.Shortfall) Refus
 		}
 		// Adjacent leaves often have the same reasons of the nodes: these are written once, after the last such leaf.
 		said := listFilterReasons(l.Refusal)
-		if said == "" || said == reported {
+		if said == "" || said == j.nodes {
 			continue
 		}
 		if i == len(blocked)-1 || listFilterReasons(blocked[i+1].Refusal) != said {
@@ -53,105 +53,26 @@ func Explain(p placement.Problem, world World, short *placement.Shortfall) Refus
 		parts = append(parts, fmt.Sprintf("no placement was found in %s", message.Count(short.Attempts, "attempt")))
 	}
 	return Refusal{
-		Reason: reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition),
-		NoNodeHelps: !newAddedNodes(p, world).mayHelp(p.Tree.Root(), reason),
+		Reason: j.reason, Message: message.Shorten(strings.Join(parts, "; "), message.MaxCondition),
+		NoNodeHelps: !newAddedNodes(p, world).mayHelp(p.Tree.Root(), j.reason),
 	}
 }
 
-// judgeMinimum returns the dominant reason, and the text about it that comes first; reported is the part of the text
-// that contains the reasons of the nodes. levels are those that miss their minimum.
-func judgeMinimum(p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall, known *knownCapacities) (reason v2alpha2.Reason, text, reported string) {
-	if reason = dominantReason(blocked, known); reason == v2alpha2.ReasonWaitingForPods {
-		return reason, "", ""
+// judgeMinimum returns the dominant reason and the text about it. levels are those that miss their minimum.
+func judgeMinimum(p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall,
+	known *knownCapacities) judgement {
+	if !slices.ContainsFunc(blocked, func(l placement.LeafShortfall) bool { return l.Refusal != nil }) {
+		return judgement{reason: v2alpha2.ReasonWaitingForPods}
 	}
 	if !slices.ContainsFunc(levels, known.hasNoDomain) {
-		return judgeRoom(reason, p, levels, blocked, known)
+		return newTogether(p, known, blocked, levels).judge()
 	}
 	p.Required, p.Nodes = nil, nil // no room would help
-	reason, text, reported = judgeRoom(reason, p, nil, blocked, known)
-	if severity(reason) > severity(v2alpha2.ReasonTooLarge) {
-		return v2alpha2.ReasonTopologyUnavailable, "", ""
+	j := newTogether(p, known, blocked, nil).judge()
+	if severity(j.reason) > severity(v2alpha2.ReasonTooLarge) {
+		return judgement{reason: v2alpha2.ReasonTopologyUnavailable}
 	}
-	return reason, text, reported
-}
-
-// judgeRoom does the same for a gang that has enough pods, and whose groups with a required topology level have
-// domains. reason is the dominant one of its leaves. levels are those that miss their minimum.
-func judgeRoom(reason v2alpha2.Reason, p placement.Problem, levels []placement.LevelShortfall, blocked []placement.LeafShortfall, known *knownCapacities) (_ v2alpha2.Reason, text, reported string) {
-	ofLeaf, text, reported := describeHopelessLeaf(p.Tree, blocked, known)
-	if t := newTogether(p, known); t != nil {
-		t.levels = levels
-		exact, whole := t.judgeTogether(blocked)
-		if text != "" && exact == ofLeaf {
-			return exact, text, reported
-		}
-		return exact, whole, ""
-	}
-	if reason == v2alpha2.ReasonTooLarge && placement.MayFit(p, known.slotsWhenEmpty) { // the gang can do without that leaf
-		reason, text, reported = v2alpha2.ReasonFragmented, "", ""
-	}
-	if text == "" {
-		text = describeFragmentation(p.Tree, blocked, known)
-	}
-	if reason == v2alpha2.ReasonFragmented && text == "" && len(levels) > 0 {
-		reason = v2alpha2.ReasonTopologyUnavailable
-	}
-	return reason, text, reported
-}
-
-// describeHopelessLeaf describes a leaf whose pods would not fit even if more of the existing nodes were free: they are
-// refused regardless of the nodes, no node matches them, or one pod requests more than the largest node has. This comes
-// first, with the action that would help, because the list of groups may be long. reported is the part of the text that
-// contains the reasons of the nodes, and reason that of the leaf. "": there is no such leaf.
-func describeHopelessLeaf(tree *gang.Tree, leaves []placement.LeafShortfall, world Capacities) (reason v2alpha2.Reason, text, reported string) {
-	worst := len(reasonsBySeverity)
-	for _, l := range leaves {
-		if l.Refusal == nil {
-			continue
-		}
-		where, r := pathOf(tree, l.Leaf), world.ResourceCapacity(l.Class)
-		of := r.reasonFor(1)
-		if severity(of) >= worst {
-			continue
-		}
-		said := listFilterReasons(l.Refusal)
-		switch t := r.explainHopeless(of, "the pods of "+where); {
-		case t != "":
-			text, reported = t, ""
-			if r.Refused != "" {
-				reported = said
-			}
-		case of == v2alpha2.ReasonNoNodeMatches:
-			text, reported = "no node matches a pod of "+where, said
-			if r.Selection != "" {
-				text += " (" + r.Selection + ")"
-			}
-			if said != "" {
-				text += ": " + said
-			}
-		case r.PerPod > r.Largest:
-			text, reported = fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s",
-				where, message.Quantity(r.Resource, r.PerPod), r.Resource, message.Quantity(r.Resource, r.Largest)), ""
-		default:
-			continue
-		}
-		worst, reason = severity(of), of
-	}
-	return reason, text, reported
-}
-
-// describeFragmentation describes the first leaf for whose pods the free room is enough, but not in pieces of their
-// size. "": there is none.
-func describeFragmentation(tree *gang.Tree, blocked []placement.LeafShortfall, known *knownCapacities) string {
-	for _, l := range blocked {
-		if l.Refusal == nil {
-			continue
-		}
-		if text := known.ResourceCapacity(l.Class).piecesText(l.Need); text != "" {
-			return pathOf(tree, l.Leaf) + " " + text
-		}
-	}
-	return ""
+	return j
 }
 
 // asked is the amount of one resource that a number of pods request.
@@ -271,22 +192,4 @@ func pathOf(tree *gang.Tree, name string) string {
 		}
 	}
 	return path
-}
-
-// dominantReason returns the most severe reason among the leaves that block the gang.
-func dominantReason(blocked []placement.LeafShortfall, world Capacities) v2alpha2.Reason {
-	worst := v2alpha2.Reason("")
-	for _, l := range blocked {
-		if l.Refusal == nil {
-			continue
-		}
-		r := world.ResourceCapacity(l.Class).reasonFor(l.Need)
-		if worst == "" || severity(r) < severity(worst) {
-			worst = r
-		}
-	}
-	if worst == "" {
-		return v2alpha2.ReasonWaitingForPods
-	}
-	return worst
 }

@@ -79,7 +79,7 @@ func (v *fakeImagined) Room(classes []int) (sum, largest []int64) {
 
 func (v *fakeImagined) MostPods() int { return 1000 }
 
-func (v *fakeImagined) AreApart(class int) bool { return v.fakeCapacities[class].Apart != "" }
+func (f fakeCapacities) AreApart(class int) bool { return f[class].Apart != "" }
 
 func (v *fakeImagined) Kind(int) placement.Kind { return placement.Independent }
 
@@ -224,7 +224,7 @@ func TestExplainSurplus(t *testing.T) {
 			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8},
 				Pods: map[string][]placement.Pod{"b": slices.Concat(waiting(7, 0), waiting(1, 1))}},
 			capacities: fakeCapacities{room(1, 9), {Resource: "nvidia.com/gpu", PerPod: 1}},
-			want:       Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "b needs 8 pods, and no node matches 1 of them"},
+			want:       Refusal{Reason: v2alpha2.ReasonNoNodeMatches, Message: "b cannot be placed: no node matches a pod of b"},
 		},
 		"a sub-group whose pods do not all exist": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(7, 0)}},
@@ -236,7 +236,7 @@ func TestExplainSurplus(t *testing.T) {
 				Pods: map[string][]placement.Pod{"a": waiting(1, 1), "b": waiting(8, 0)}},
 			capacities: fakeCapacities{room(1, 6), {Resource: "nvidia.com/gpu", PerPod: 1}},
 			want: Refusal{Reason: v2alpha2.ReasonInsufficientGPUs,
-				Message: "a needs 1 pod, and no node matches; b needs 8 nvidia.com/gpu for 8 pods, 6 are free"},
+				Message: "a cannot be placed: no node matches a pod of a; b needs 8 nvidia.com/gpu for 8 pods, 6 are free"},
 		},
 		"leader and workers are one unit": {
 			problem: placement.Problem{Tree: twoPairs, Have: gang.Counts{"p-leader": 1, "p-workers": 4},
@@ -248,35 +248,37 @@ func TestExplainSurplus(t *testing.T) {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 5, Free: 40, Total: 40, Largest: 8, Nodes: 5, Slots: 5}},
 			want: Refusal{Reason: v2alpha2.ReasonTooLarge,
-				Message: "b needs 40 nvidia.com/gpu for 8 pods, and the nodes it could use would hold only 5 of them if they were empty"},
+				Message: "b needs 8 pods, and the nodes that they may use would hold only 5 pods of 5 nvidia.com/gpu if they were empty"},
 		},
 		"a unit for which nodes are cordoned": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{closed(4, cordoned(3))},
-			want:       Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them"},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them; " +
+				"b needs 32 nvidia.com/gpu for 8 pods, the other nodes that they may use have 16 in all"},
 		},
 		"a unit that would fit on the free room of a cordoned node": {
 			problem: placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8, "b": 7}, Pods: map[string][]placement.Pod{"b": waiting(1, 0)}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Free: 12, Total: 32, Largest: 8, LargestFree: 3, Nodes: 4, Slots: 8,
 				Unavailable: []UnavailableNodes{{Cause: "cordoned", Advice: "uncordon it", Nodes: 1, Names: []string{"n4"}, Total: 8, Free: 4, Largest: 8, Slots: 2, SlotsNow: 1}}}},
-			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 1 node cordoned (n4; 8 nvidia.com/gpu, 4 free): uncordon it"},
+			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "b cannot be placed: 1 node cordoned (n4; 8 nvidia.com/gpu, 4 free): uncordon it; " +
+				"b needs 4 nvidia.com/gpu for 1 pod, the other nodes that they may use have 12 free, at most 3 on one node"},
 		},
 		"a unit that names a claim that does not exist": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 1, Refused: `persistentvolumeclaim "data" not found`, RefusedByClaims: true}},
 			want: Refusal{Reason: v2alpha2.ReasonClaimsNotReady,
-				Message: `b cannot be placed: persistentvolumeclaim "data" not found: create it, or correct the volumes of its pods`},
+				Message: `b cannot be placed: persistentvolumeclaim "data" not found: create it, or correct the volumes of the pods of b`},
 		},
 		"a unit that requests a resource that no node offers": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpus", PerPod: 1, Nodes: 5}},
 			want: Refusal{Reason: v2alpha2.ReasonNoNodeMatches,
-				Message: `b cannot be placed: no node offers nvidia.com/gpus: correct the name in its pods, or install the device plugin that provides it`},
+				Message: `b cannot be placed: no node offers nvidia.com/gpus: correct the name in the pods of b, or install the device plugin that provides it`},
 		},
 		"pods larger than any node": {
 			problem:    placement.Problem{Tree: twoLeaves, Have: gang.Counts{"a": 8}, Pods: map[string][]placement.Pod{"b": waiting(8, 0)}},
 			capacities: fakeCapacities{room(16, 40)},
-			want:       Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "b has pods that need 16 nvidia.com/gpu each, the largest node they could use has 8"},
+			want:       Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "b cannot be placed: a pod of b needs 16 nvidia.com/gpu, the largest node it could use has 8"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -562,7 +564,8 @@ func TestExplain(t *testing.T) {
 				Refusal: &placement.Refusal{Reasons: map[string]int{"cordoned": 3}}}}},
 			capacities: fakeCapacities{{Resource: "nvidia.com/gpu", PerPod: 4, Unavailable: []UnavailableNodes{cordoned(3)}}},
 			want: Refusal{Reason: v2alpha2.ReasonNodesUnavailable,
-				Message: "3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them; 3 nodes: cordoned"},
+				Message: "3 nodes cordoned (n0, n1, …; 24 nvidia.com/gpu, 24 free): uncordon them; " +
+					"the gang needs 24 nvidia.com/gpu for 6 pods, the other nodes that they may use have 0 in all; 3 nodes: cordoned"},
 		},
 		"a resource that no node offers": {
 			problem:    placement.Problem{Tree: flatTree, Pods: map[string][]placement.Pod{"": waiting(6, 0)}},

@@ -302,11 +302,11 @@ func (t *together) smallDomainsText(everything Imagined) string {
 			if most > 0 && most < least.pods {
 				lacking := placement.LevelShortfall{Pods: g.MissingPods(t.Have), Class: class, Need: least.pods}
 				return fmt.Sprintf("the largest %s, %s, would hold only %d of the %s that %s needs in one %s if it was empty",
-					LevelName(level), t.known.domainName(largest), most, t.known.podsText(lacking, "pod"), pathOf(t.Tree, g.Name()), LevelName(level))
+					LevelName(level), t.known.domainName(largest), most, t.known.podsText(lacking, "pod"), t.path(g.Name()), LevelName(level))
 			}
 		}
 	}
-	return fmt.Sprintf("the %s that the gang needs would not fit in the domains of the topology levels that it requires if the nodes were empty", t.pods)
+	return fmt.Sprintf("the %s that %s needs would not fit in the domains of the topology levels that it requires if the nodes were empty", t.pods, t.who)
 }
 
 // groupsToStart returns the groups from the given one down that require a level, are not satisfied, and have no pods

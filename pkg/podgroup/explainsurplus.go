@@ -3,12 +3,9 @@
 package podgroup
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -27,80 +24,81 @@ type World interface {
 // the reason of the unit that is easiest to help. The methods of placement.World are not used if no group requires a
 // topology level.
 func ExplainSurplus(p, singles placement.Problem, world World) Refusal {
-	known := &knownCapacities{Capacities: world, seen: map[int]ResourceCapacity{}}
+	known := newKnownCapacities(world)
 	pinOf := func(string) (none placement.LevelShortfall) { return none }
 	if hasLevels(p) {
 		pinOf = placement.Pins(p, world)
 	}
-	single := surplusUnits(singles, known)
-	units := slices.Clone(single)
-	for _, u := range surplusUnits(p, known) {
-		if !slices.ContainsFunc(single, func(other unit) bool { return other.group == u.group }) {
+	units := surplusUnits(singles)
+	single := len(units)
+	for _, u := range surplusUnits(p) {
+		if !slices.ContainsFunc(units[:single], func(other unit) bool { return other.group == u.group }) {
 			units = append(units, u)
 		}
 	}
 	refusal := Refusal{Reason: v2alpha2.ReasonWaitingForPods, NoNodeHelps: len(units) > 0}
 	nodes := newAddedNodes(p, world)
-	easiest := -1
+	easiest, more := -1, 0
 	var parts []string
+	reasons := map[string]v2alpha2.Reason{} // by shape, with where the pods must be
 	for _, u := range units {
-		reason, text := u.judgeUnit(known)
 		pin := pinOf(u.group)
-		if hasLevels(p) {
-			for _, l := range known.unlabeledGroups(p.Tree.Group(u.group), p, nil) {
-				if isNeeded(p.Tree.Group(l.Group), u.group) {
-					pin = l
-				}
-			}
+		shape, in := u.shape(p), known.describeDomain(p, u.group, pin)
+		reason, judged := reasons[shape+in]
+		text := ""
+		if u.isTold = len(parts) < maxLeaves; u.isTold || !judged && len(reasons) < maxUnits {
+			reason, text = known.judgeUnit(u, p, shape, in, pin)
+			reasons[shape+in], judged = reason, true
 		}
-		if in := known.describeDomain(p, u.group, pin); reason == v2alpha2.ReasonFragmented && in != "" {
-			reason = v2alpha2.ReasonTopologyUnavailable
-			if pin.Runs {
-				switch inside, what := u.confine(world, pin.Domains[0].Area).judgeUnitRoom(known); inside {
-				case "":
-				case v2alpha2.ReasonNodesUnavailable:
-					reason, text, in = inside, what, ""
-				default:
-					text, in = what, known.describePin(pin)
-				}
-			}
-			text = strings.TrimSpace(text + " " + in)
+		switch {
+		case slices.Contains(parts, text): // a group of which several units are part
+		case len(parts) < maxLeaves:
+			parts = append(parts, text)
+		default:
+			more++
 		}
-		text = pathOf(p.Tree, u.group) + " " + text
-		if pin.Level != "" && known.hasNoDomain(pin) && severity(reason) > severity(v2alpha2.ReasonTooLarge) { // no room would help
-			reason, text = v2alpha2.ReasonTopologyUnavailable, known.describeLevel(p.Tree, pin)
+		if !judged {
+			continue
 		}
 		if s := severity(reason); s > easiest {
 			easiest, refusal.Reason = s, reason
 		}
 		refusal.NoNodeHelps = refusal.NoNodeHelps && !nodes.mayHelp(p.Tree.Group(u.group), reason)
-		if !slices.Contains(parts, text) { // a group of which several units are part
-			parts = append(parts, text)
-		}
 	}
-	if more := len(parts) - maxLeaves; more > 0 {
-		parts = append(parts[:maxLeaves], fmt.Sprintf("and %d more", more))
+	if more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	refusal.Message = message.Shorten(strings.Join(parts, "; "), message.MaxCondition)
+	refusal.Message = message.Shorten(strings.Join(parts, clauses), message.MaxCondition)
 	return refusal
 }
 
-// unit contains pods that are placed above the minimum as a whole, in one or several leaves.
+// unit contains pods that are placed above the minimum as a whole.
 type unit struct {
 	group string
-	needs []need
+	// alone is a problem of which they are the minimum. Its root is the group, and no level is required.
+	alone placement.Problem
 	more  int // further pods of the leaf and class that would be placed singly
+	// isTold: the text about the unit is needed.
+	isTold bool
 }
 
-// need is a number of pods of one leaf and one class. Pods that do not exist yet are counted in missing, and their
-// class is unknown.
-type need struct {
-	pods, missing, class int
+// maxUnits is how many units of different shapes are judged: each visits all nodes.
+const maxUnits = 64
+
+// shape is equal for units of a gang that would be refused for the same reason if their pods could be anywhere.
+func (u unit) shape(p placement.Problem) string {
+	text := ""
+	for _, g := range append([]*gang.Group{u.alone.Tree.Root()}, u.alone.Tree.Groups()...) {
+		text += fmt.Sprint(";", len(g.Children()), g.Min(), u.alone.Have[g.Name()], countByClass(u.alone.Pods[g.Name()]), p.Required[g.Name()])
+	}
+	return text
 }
 
-// surplusUnits returns the waiting units, in spec order. If a unit could be completed in several ways, the one with
-// the fewest pods is used.
-func surplusUnits(p placement.Problem, world Capacities) []unit {
+// need is a number of pods of one leaf and one class.
+type need struct{ pods, class int }
+
+// surplusUnits returns the waiting units, in spec order.
+func surplusUnits(p placement.Problem) []unit {
 	if p.Tree == nil {
 		return nil
 	}
@@ -109,12 +107,13 @@ func surplusUnits(p placement.Problem, world Capacities) []unit {
 	visit = func(g *gang.Group) {
 		switch {
 		case !g.Satisfied(p.Have):
-			if u := (unit{group: g.Name(), needs: needsOf(g, p, world)}); u.hasPods() {
+			if u := (unit{group: g.Name(), alone: subproblem(p, g)}); len(u.alone.Pods) > 0 {
 				units = append(units, u)
 			}
 		case g.IsLeaf():
 			for _, n := range countByClass(p.Pods[g.Name()]) {
-				units = append(units, unit{group: g.Name(), needs: []need{{pods: 1, class: n.class}}, more: n.pods - 1})
+				one := placement.Problem{Tree: singlePod, Pods: map[string][]placement.Pod{"": {{Class: n.class}}}}
+				units = append(units, unit{group: g.Name(), alone: one, more: n.pods - 1})
 			}
 		default:
 			for _, child := range g.Children() {
@@ -126,28 +125,23 @@ func surplusUnits(p placement.Problem, world Capacities) []unit {
 	return units
 }
 
-// needsOf returns the pods that a group still needs. For a leaf with more pods than needed these are the pods with
-// the smallest requests.
-func needsOf(g *gang.Group, p placement.Problem, world Capacities) []need {
-	if g.IsLeaf() {
-		lacks := max(0, g.Min()-p.Have[g.Name()])
-		waiting := slices.Clone(p.Pods[g.Name()])
-		slices.SortStableFunc(waiting, func(a, b placement.Pod) int {
-			return cmp.Compare(world.ResourceCapacity(a.Class).PerPod, world.ResourceCapacity(b.Class).PerPod)
-		})
-		needs := countByClass(waiting[:min(lacks, len(waiting))])
-		if missing := lacks - len(waiting); missing > 0 {
-			needs = append(needs, need{pods: missing, missing: missing})
+// singlePod is the tree of a gang of one pod.
+var singlePod, _ = gang.Build(gang.Node{}, nil)
+
+// subproblem returns the problem of a group by itself: its pods, wherever they are.
+func subproblem(p placement.Problem, g *gang.Group) placement.Problem {
+	sub := placement.Problem{Tree: g.Subtree(), Have: gang.Counts{}, Pods: map[string][]placement.Pod{}}
+	for _, leaf := range leavesBelow(g) {
+		name := leaf
+		if leaf == g.Name() {
+			name = ""
 		}
-		return needs
+		sub.Have[name] = p.Have[leaf]
+		if pods := p.Pods[leaf]; len(pods) > 0 {
+			sub.Pods[name] = pods
+		}
 	}
-	children := slices.Clone(g.Children())
-	slices.SortStableFunc(children, func(a, b *gang.Group) int { return cmp.Compare(a.MissingPods(p.Have), b.MissingPods(p.Have)) })
-	var all []need
-	for _, child := range children[:g.Min()] {
-		all = append(all, needsOf(child, p, world)...)
-	}
-	return all
+	return sub
 }
 
 // countByClass counts pods by class, in order of first appearance.
@@ -164,135 +158,91 @@ func countByClass(pods []placement.Pod) []need {
 	return needs
 }
 
-// hasPods reports whether any pod of the unit exists.
-func (u unit) hasPods() bool {
-	return slices.ContainsFunc(u.needs, func(n need) bool { return n.missing == 0 })
-}
-
-// judgeUnit returns the reason why the unit cannot be placed, and its numbers as text.
-func (u unit) judgeUnit(world Capacities) (v2alpha2.Reason, string) {
-	pods, missing, homeless := 0, 0, 0
-	for _, n := range u.needs {
-		pods, missing = pods+n.pods, missing+n.missing
-		if n.missing == 0 && world.ResourceCapacity(n.class).Nodes == 0 {
-			homeless += n.pods
+// judgeUnit returns the reason why the unit cannot be placed, and a text about it that begins with the name of its
+// group. p is the problem of the gang, and pin what is known about the domain of the group, in a text about it.
+func (k *knownCapacities) judgeUnit(u unit, p placement.Problem, shape, in string, pin placement.LevelShortfall) (v2alpha2.Reason, string) {
+	who := pathOf(p.Tree, u.group)
+	created := gang.Counts{}
+	for leaf, pods := range u.alone.Pods {
+		created[leaf] = len(pods)
+	}
+	for leaf, pods := range u.alone.Have {
+		created[leaf] += pods
+	}
+	if missing := u.alone.Tree.MissingPods(created); missing > 0 {
+		return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("%s lacks %s that must be created first", who, message.Count(missing, "pod"))
+	}
+	if hasLevels(p) {
+		for _, l := range k.unlabeledGroups(p.Tree.Group(u.group), p, nil) {
+			if isNeeded(p.Tree.Group(l.Group), u.group) {
+				pin = l
+			}
 		}
 	}
-	if missing > 0 {
-		return v2alpha2.ReasonWaitingForPods, fmt.Sprintf("lacks %s that must be created first", message.Count(missing, "pod"))
+	j := judgement{reason: v2alpha2.ReasonFragmented}
+	if !pin.Runs || !k.fragmented[shape] {
+		j = k.judgeAlone(u, p.Tree)
+		k.fragmented[shape] = j.reason == v2alpha2.ReasonFragmented
 	}
-	for _, n := range u.needs {
-		room := world.ResourceCapacity(n.class)
-		reason := room.reasonFor(n.pods)
-		if reason == v2alpha2.ReasonClaimsNotReady || reason == v2alpha2.ReasonNodesUnavailable || room.Refused != "" || room.offersNone() {
-			return reason, "cannot be placed: " + room.explainHopeless(reason, "its pods")
+	switch {
+	case pin.Level != "" && k.hasNoDomain(pin) && severity(j.reason) > severity(v2alpha2.ReasonTooLarge): // no room would help
+		return v2alpha2.ReasonTopologyUnavailable, k.describeLevel(p.Tree, pin)
+	case j.reason != v2alpha2.ReasonFragmented || in == "":
+		return j.reason, j.text
+	}
+	reason := v2alpha2.ReasonTopologyUnavailable
+	if pin.Runs {
+		inside := u.confine(k, pin.Domains[0].Area)
+		if !u.isTold && !k.meetsClosed(inside) {
+			return reason, ""
+		}
+		j, in = k.judgeAlone(inside, p.Tree), k.describePin(pin)
+		if j.reason == v2alpha2.ReasonNodesUnavailable {
+			reason = j.reason
 		}
 	}
-	if homeless > 0 {
-		text := fmt.Sprintf("needs %s, and no node matches", message.Count(pods+u.more, "pod"))
-		if homeless < pods {
-			text += fmt.Sprintf(" %d of them", homeless)
-		}
-		return v2alpha2.ReasonNoNodeMatches, text
-	}
-	if reason, text := u.judgeUnitRoom(world); reason != "" {
-		return reason, text
-	}
-	return v2alpha2.ReasonFragmented, fmt.Sprintf("needs %s, and the room there is does not fit them", message.Count(pods+u.more, "pod"))
-}
-
-// judgeUnitRoom does the same for a unit whose pods exist and match nodes. "": the numbers alone do not say why.
-func (u unit) judgeUnitRoom(world Capacities) (v2alpha2.Reason, string) {
-	if text := u.closedRoom(world); text != "" {
-		return v2alpha2.ReasonNodesUnavailable, "cannot be placed: " + text
-	}
-	if reason, text := u.judgeAmounts(world); reason != "" {
-		return reason, text
-	}
-	if len(u.needs) == 1 {
-		if text := world.ResourceCapacity(u.needs[0].class).piecesText(u.needs[0].pods + u.more); text != "" {
-			return v2alpha2.ReasonFragmented, text
-		}
-	}
-	return "", ""
+	return reason, j.text + " " + in
 }
 
 // confine returns the unit with classes that may use an area only.
 func (u unit) confine(world placement.World, area placement.Area) unit {
-	u.needs = slices.Clone(u.needs)
-	for i := range u.needs {
-		u.needs[i].class = world.Within(u.needs[i].class, area)
+	all := u.alone.Pods
+	u.alone.Pods = make(map[string][]placement.Pod, len(all))
+	for leaf, pods := range all {
+		for _, pod := range pods {
+			pod.Class = world.Within(pod.Class, area)
+			u.alone.Pods[leaf] = append(u.alone.Pods[leaf], pod)
+		}
 	}
 	return u
 }
 
-// requested is what the pods of a unit request of one resource, and what the nodes that they may use have of it.
-type requested struct {
-	asked, free, total int64
-	pods, slots        int   // slots: on empty nodes
-	oversized, largest int64 // request of a pod that fits no node, and the amount on the largest node; 0: all pods fit
-	class              int   // that may use most of the free amount, and its capacity
-	room               ResourceCapacity
+// meetsClosed reports whether closed nodes could take pods of the unit.
+func (k *knownCapacities) meetsClosed(u unit) bool {
+	for class := range podsPerClass(u.alone) {
+		if len(k.ResourceCapacity(class).Unavailable) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
-// judgeAmounts returns why the amount of a resource is not sufficient for the pods of the unit; "": all amounts are.
-func (u unit) judgeAmounts(world Capacities) (v2alpha2.Reason, string) {
-	sums := map[corev1.ResourceName]*requested{}
-	var order []corev1.ResourceName
-	for _, n := range u.needs {
-		if n.missing > 0 {
-			continue
-		}
-		room := world.ResourceCapacity(n.class)
-		if sums[room.Resource] == nil {
-			sums[room.Resource] = &requested{}
-			order = append(order, room.Resource)
-		}
-		s := sums[room.Resource]
-		s.pods += n.pods
-		if room.PerPod > room.Largest {
-			s.oversized, s.largest = room.PerPod, room.Largest
-		}
-		if s.room.Nodes == 0 || room.Free > s.free {
-			s.class, s.room = n.class, room
-		}
-		s.asked += room.PerPod * int64(n.pods)
-		s.slots += room.Slots
-		s.free, s.total = max(s.free, room.Free), max(s.total, room.Total)
-	}
-	for _, name := range order {
-		s := sums[name]
-		what := fmt.Sprintf("needs %s %s for %s", message.Quantity(name, s.asked), name, message.Count(s.pods, "pod"))
-		if u.more > 0 {
-			what = fmt.Sprintf("needs %s %s for each of %d pods", message.Quantity(name, s.asked), name, u.more+1)
-		}
-		switch {
-		case s.oversized > 0:
-			return v2alpha2.ReasonTooLarge, fmt.Sprintf("has pods that need %s %s each, the largest node they could use has %s",
-				message.Quantity(name, s.oversized), name, message.Quantity(name, s.largest))
-		case s.asked > s.total:
-			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, there are %s in all", what, message.Quantity(name, s.total))
-		case s.pods > s.slots:
-			return v2alpha2.ReasonTooLarge, fmt.Sprintf("%s, and the nodes it could use would hold only %d of them if they were empty", what, s.slots)
-		case s.asked > s.free:
-			return insufficientReason(name), what + ", " + s.room.freeText(s.free, world.HeldByOthers([]int{s.class}, name))
+// judgeAlone returns why the unit cannot be placed as if no level were required.
+func (k *knownCapacities) judgeAlone(u unit, tree *gang.Tree) judgement {
+	var blocked []placement.LeafShortfall
+	if classes := podsPerClass(u.alone); len(classes) == 1 {
+		for class := range classes {
+			blocked = []placement.LeafShortfall{{Class: class, Need: u.alone.Tree.MissingPods(u.alone.Have) + u.more, Refusal: &placement.Refusal{}}}
 		}
 	}
-	return "", ""
-}
-
-// closedRoom describes the unavailable nodes with whose free room the unit would fit, as far as the numbers of each
-// class tell. "": it would not, or there is room without them.
-func (u unit) closedRoom(world Capacities) string {
-	text := ""
-	for _, n := range u.needs {
-		r := world.ResourceCapacity(n.class)
-		switch {
-		case r.withUnavailable().SlotsNow < n.pods:
-			return ""
-		case r.SlotsNow < n.pods && text == "":
-			text = r.unavailable()
-		}
+	t := newTogether(u.alone, k, blocked, nil)
+	t.who, t.whole, t.more = pathOf(tree, u.group), tree, u.more
+	j := t.judge()
+	switch {
+	case j.text == "":
+		j.text = fmt.Sprintf("%s needs %s, and the room there is does not fit them", t.who, message.Count(t.leastPods+u.more, "pod"))
+	case !strings.HasPrefix(j.text, t.who+" needs "):
+		j.text = t.who + " cannot be placed: " + j.text
 	}
-	return text
+	return j
 }

@@ -14,60 +14,51 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 )
 
-// reasonFor returns the reason why this many pods of the class cannot be placed.
-func (r ResourceCapacity) reasonFor(pods int) v2alpha2.Reason {
+// hopeless returns the reason why no node, closed or not, can ever run a pod of the class. "": some can, as far as is
+// known.
+func (r ResourceCapacity) hopeless() v2alpha2.Reason {
 	all := r.withUnavailable()
 	switch {
 	case r.RefusedByClaims:
 		return v2alpha2.ReasonClaimsNotReady
 	case r.Refused != "" || all.Nodes == 0 || all.offersNone():
 		return v2alpha2.ReasonNoNodeMatches
-	case !all.holdsPods(pods):
-		return v2alpha2.ReasonTooLarge
-	case !r.holdsPods(pods):
-		return v2alpha2.ReasonNodesUnavailable
-	case r.PerPod*int64(pods) > r.Free:
-		return insufficientReason(r.Resource)
-	}
-	if lacking := r.otherLacking(pods); lacking != nil {
-		return insufficientReason(lacking.Resource)
-	}
-	return v2alpha2.ReasonFragmented
-}
-
-// otherLacking returns the first of Others of which not enough is free for this many pods. nil: there is none.
-func (r ResourceCapacity) otherLacking(pods int) *ResourceAmounts {
-	for i := range r.Others {
-		if o := &r.Others[i]; o.PerPod*int64(pods) > o.Free {
-			return o
-		}
-	}
-	return nil
-}
-
-// explainHopeless returns why pods of the class fit on no existing node, and what would help. owner names the pods, for
-// example "the pods of the gang". "": no such reason applies.
-func (r ResourceCapacity) explainHopeless(reason v2alpha2.Reason, owner string) string {
-	switch {
-	case reason == v2alpha2.ReasonClaimsNotReady && strings.HasSuffix(r.Refused, "not found"):
-		return fmt.Sprintf("%s: create it, or correct the volumes of %s", r.Refused, owner)
-	case reason == v2alpha2.ReasonClaimsNotReady:
-		return fmt.Sprintf("%s: see the claims of %s", r.Refused, owner)
-	case r.Refused != "":
-		return fmt.Sprintf("%s are refused on every node: %s", owner, r.Refused)
-	case reason == v2alpha2.ReasonNodesUnavailable:
-		return r.unavailable()
-	case reason == v2alpha2.ReasonNoNodeMatches && r.offersNone() && r.Elsewhere > 0:
-		return fmt.Sprintf("no node that matches %s offers %s: change their selectors, affinity or tolerations, %s %s enough for a pod",
-			owner, r.Resource, message.Count(r.Elsewhere, "other node"), message.Plural(r.Elsewhere, "has", "have"))
-	case reason == v2alpha2.ReasonNoNodeMatches && r.offersNone():
-		return fmt.Sprintf("no node offers %s: correct the name in %s, or install the device plugin that provides it", r.Resource, owner)
 	}
 	return ""
 }
 
-// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes cordoned
-// (n0, n1, …; 24 nvidia.com/gpu, 8 free): uncordon them". "": there are none.
+// explainHopeless returns why pods of the class fit on no node, with hopeless as the reason, and what would help. owner
+// names them, for example "the gang". nodes are the reasons of the nodes, as far as they are known.
+func (r ResourceCapacity) explainHopeless(owner, nodes string) judgement {
+	j := judgement{reason: r.hopeless(), nodes: nodes}
+	switch {
+	case r.RefusedByClaims && strings.HasSuffix(r.Refused, "not found"):
+		j.text = fmt.Sprintf("%s: create it, or correct the volumes of the pods of %s", r.Refused, owner)
+	case r.RefusedByClaims:
+		j.text = fmt.Sprintf("%s: see the claims of the pods of %s", r.Refused, owner)
+	case r.Refused != "":
+		j.text = fmt.Sprintf("the pods of %s are refused on every node: %s", owner, r.Refused)
+	case r.offersNone() && r.Elsewhere > 0:
+		j.nodes = ""
+		j.text = fmt.Sprintf("no node that matches the pods of %s offers %s: change their selectors, affinity or tolerations, %s %s enough for a pod",
+			owner, r.Resource, message.Count(r.Elsewhere, "other node"), message.Plural(r.Elsewhere, "has", "have"))
+	case r.offersNone():
+		j.nodes = ""
+		j.text = fmt.Sprintf("no node offers %s: correct the name in the pods of %s, or install the device plugin that provides it", r.Resource, owner)
+	default:
+		j.text = "no node matches a pod of " + owner
+		if r.Selection != "" {
+			j.text += " (" + r.Selection + ")"
+		}
+		if nodes != "" {
+			j.text += ": " + nodes
+		}
+	}
+	return j
+}
+
+// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes cordoned (n0, n1, …; 24
+// nvidia.com/gpu, 8 free): uncordon them". "": there are none.
 func (r ResourceCapacity) unavailable() string {
 	nodes := slices.Clone(r.Unavailable)
 	slices.SortFunc(nodes, func(a, b UnavailableNodes) int {
@@ -133,15 +124,10 @@ func heldText(resource corev1.ResourceName, held Held) string {
 }
 
 // piecesText describes why free room does not hold this many pods, although it is enough in all: "needs 4
-// nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node"; or of which other resource there
-// is not enough. "": other rules are the cause.
+// nvidia.com/gpu on one node for each of 3 pods; 15 are free, at most 3 on one node". "": other rules are the cause.
 func (r ResourceCapacity) piecesText(pods int) string {
 	if r.PerPod == 0 || r.SlotsNow >= pods || r.PerPod*int64(pods) > r.Free {
 		return ""
-	}
-	if o := r.otherLacking(pods); o != nil {
-		return fmt.Sprintf("needs %s %s for %s, %s are free", message.Quantity(o.Resource, o.PerPod*int64(pods)), o.Resource,
-			message.Count(pods, "pod"), message.Quantity(o.Resource, o.Free))
 	}
 	of := ""
 	if pods > 1 {

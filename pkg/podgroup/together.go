@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 )
@@ -27,15 +28,26 @@ const (
 	maxTried = 16
 )
 
-// together determines why the minimum of a gang cannot be placed. The numbers of each leaf or class alone are not
-// sufficient for that: classes may need the same nodes, a leaf may be one that the gang can do without, and the room
-// may be in several domains.
+// judgement is why pods cannot be placed.
+type judgement struct {
+	reason v2alpha2.Reason
+	text   string // "": the reasons of the nodes say it
+	nodes  string // the reasons of the nodes that text contains
+}
+
+// together determines why the minimum of a gang, or of a unit above it, cannot be placed. The numbers of each leaf or
+// class alone are not sufficient for that: classes may need the same nodes, a leaf may be one that the gang can do
+// without, and the room may be in several domains.
 type together struct {
 	placement.Problem
 	known     *knownCapacities
+	who       string     // the name of the root in texts
+	whole     *gang.Tree // of which the names of the other groups are paths
+	more      int        // further pods like the one that the minimum lacks, each of which would be placed by itself
 	classes   []int
 	resources []corev1.ResourceName
 	requests  map[int][]int64            // by class and resource
+	blocked   []placement.LeafShortfall  // the first of Shortfall.Leaves
 	levels    []placement.LevelShortfall // Shortfall.Levels
 	waiting   map[string][]need          // by leaf
 	pods      string                     // how many the minimum lacks
@@ -43,31 +55,32 @@ type together struct {
 	// come first.
 	subsets   [][]int
 	least     [][]asked
-	leastPods int                // how many pods the minimum lacks
-	worlds    map[state]Imagined // see world
+	leastPods int // how many pods the minimum lacks
 }
 
-// state is whether the nodes are empty, and whether the closed ones are open.
-type state struct{ empty, open bool }
+func newTogether(p placement.Problem, known *knownCapacities, blocked []placement.LeafShortfall,
+	levels []placement.LevelShortfall) *together {
+	classes := podsPerClass(p)
+	if len(classes) > maxClasses {
+		p = known.mergeClasses(p, blocked)
+		classes = podsPerClass(p)
+	}
+	least := p.Tree.MissingPods(p.Have)
+	return &together{Problem: p, known: known, who: pathOf(p.Tree, ""), whole: p.Tree, classes: slices.Sorted(maps.Keys(classes)),
+		blocked: blocked, levels: levels, waiting: waitingByClass(p), leastPods: least, pods: message.Count(least, "pod")}
+}
 
-// newTogether returns nil if the gang has too many classes.
-func newTogether(p placement.Problem, known *knownCapacities) *together {
-	t := &together{Problem: p, known: known, worlds: map[state]Imagined{}, requests: map[int][]int64{}, waiting: waitingByClass(p),
-		leastPods: p.Tree.MissingPods(p.Have)}
-	t.pods = message.Count(t.leastPods, "pod")
-	if t.classes = slices.Sorted(maps.Keys(podsPerClass(p))); len(t.classes) > maxClasses {
-		return nil
-	}
-	everything := t.world(true, true)
-	t.resources = everything.Resources()
+// measure determines how much the minimum needs, before it is compared with what a world has.
+func (t *together) measure(w Imagined) {
+	t.resources, t.requests = w.Resources(), map[int][]int64{}
 	for _, class := range t.classes {
-		t.requests[class] = everything.Uses(class)
+		t.requests[class] = w.Uses(class)
 	}
-	t.subsets = subsetsOf(t.classes, len(t.classes) <= maxSubsetClasses && len(p.Tree.Leaves()) <= maxSubsetLeaves)
+	t.subsets = subsetsOf(t.classes, len(t.classes) <= maxSubsetClasses && len(t.Tree.Leaves()) <= maxSubsetLeaves)
 	for _, some := range t.subsets {
 		ofSubset := make([]asked, len(t.resources))
 		for k := range ofSubset {
-			ofSubset[k] = leastAsked(p.Tree.Root(), p.Have, t.waiting, func(class int) int64 {
+			ofSubset[k] = leastAsked(t.Tree.Root(), t.Have, t.waiting, func(class int) int64 {
 				if slices.Contains(some, class) {
 					return t.requests[class][k]
 				}
@@ -76,7 +89,39 @@ func newTogether(p placement.Problem, known *knownCapacities) *together {
 		}
 		t.least = append(t.least, ofSubset)
 	}
-	return t
+}
+
+// mergeClasses returns the problem with at most maxClasses classes: of classes that request the same there is only the
+// first, beside those that nodes have refused. What else distinguishes them is not seen then.
+func (k *knownCapacities) mergeClasses(p placement.Problem, blocked []placement.LeafShortfall) placement.Problem {
+	merged, alike := map[int]int{}, map[string]int{}
+	for _, l := range blocked {
+		if l.Refusal != nil {
+			merged[l.Class], alike[fmt.Sprint(k.Uses(l.Class))] = l.Class, l.Class
+		}
+	}
+	all, last := p.Pods, 0
+	p.Pods = make(map[string][]placement.Pod, len(all))
+	for _, leaf := range p.Tree.Leaves() {
+		for _, pod := range all[leaf.Name()] {
+			class, known := merged[pod.Class]
+			if !known {
+				uses := fmt.Sprint(k.Uses(pod.Class))
+				class, known = alike[uses]
+				switch {
+				case known:
+				case len(alike) < maxClasses-maxLeaves:
+					class, alike[uses] = pod.Class, pod.Class
+				default:
+					class = last
+				}
+				merged[pod.Class] = class
+			}
+			pod.Class, last = class, class
+			p.Pods[leaf.Name()] = append(p.Pods[leaf.Name()], pod)
+		}
+	}
+	return p
 }
 
 // subsetsOf returns all of the classes, each of them unless they are many, and, if every subset is wanted, the others,
@@ -106,29 +151,35 @@ func subsetsOf(classes []int, every bool) [][]int {
 	return out
 }
 
-// judgeTogether returns the reason by the definitions in docs/events.md, and a text about it. "": the reasons of the
-// nodes say it.
-func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Reason, string) {
-	for _, reason := range []v2alpha2.Reason{v2alpha2.ReasonClaimsNotReady, v2alpha2.ReasonNoNodeMatches} {
-		if hopeless := t.hopelessClasses(reason); hopeless != nil {
-			return reason, t.hopelessText(reason, hopeless)
-		}
+// judge returns the reason by the definitions in docs/events.md, and a text about it.
+func (t *together) judge() judgement {
+	if claims := t.neededClasses(func(r ResourceCapacity) bool { return r.hopeless() == v2alpha2.ReasonClaimsNotReady }); claims != nil {
+		return t.explainHopeless(claims, v2alpha2.ReasonClaimsNotReady)
 	}
+	if hopeless := t.neededClasses(func(r ResourceCapacity) bool { return r.hopeless() != "" }); hopeless != nil {
+		return t.explainHopeless(hopeless, v2alpha2.ReasonNoNodeMatches)
+	}
+	reason, text := t.judgeRoom()
+	return judgement{reason: reason, text: text}
+}
+
+// judgeRoom does the same for a minimum that nodes would take if they were large, empty and open enough.
+func (t *together) judgeRoom() (v2alpha2.Reason, string) {
 	if t.holdsMinimum(true, true) == no {
 		return v2alpha2.ReasonTooLarge, t.tooLargeText()
 	}
 	now := t.holdsMinimum(false, false)
 	if now == yes { // other rules keep the pods out: the reasons of the nodes say which
-		if closed := t.closedText(true); closed != "" && t.openingHelps(blocked) {
+		if closed := t.closedText(true); closed != "" && t.openingHelps() {
 			return v2alpha2.ReasonNodesUnavailable, closed
 		}
 		return v2alpha2.ReasonFragmented, ""
 	}
 	if closed := t.closedText(true); closed != "" && t.holdsMinimum(false, true) == yes {
-		return v2alpha2.ReasonNodesUnavailable, closed + "; " + t.besideText(true)
+		return v2alpha2.ReasonNodesUnavailable, closed + clauses + t.besideText(true)
 	}
 	if closed := t.closedText(false); closed != "" && t.holdsMinimum(true, false) == no {
-		return v2alpha2.ReasonNodesUnavailable, closed + "; " + t.besideText(false)
+		return v2alpha2.ReasonNodesUnavailable, closed + clauses + t.besideText(false)
 	}
 	present := t.world(false, false)
 	if i, k := t.lackingSubset(present); i >= 0 {
@@ -141,8 +192,7 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 		r.Resource, r.PerPod, r.LargestFree = name, t.smallestRequest(i, k), largest[k]
 		return insufficientReason(name), t.needText(i, k) + ", " + r.freeText(sum[k], t.known.HeldByOthers(t.subsets[i], name))
 	}
-	text := describeFragmentation(t.Tree, blocked, t.known)
-	switch {
+	switch text := t.piecesText(); {
 	case text != "":
 		return v2alpha2.ReasonFragmented, text
 	case len(t.levels) > 0:
@@ -150,59 +200,100 @@ func (t *together) judgeTogether(blocked []placement.LeafShortfall) (v2alpha2.Re
 	case now == unknown:
 		return v2alpha2.ReasonFragmented, ""
 	case hasLevels(t.Problem):
-		return v2alpha2.ReasonTopologyUnavailable, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit in the domains of the topology levels that it requires", t.pods)
+		return v2alpha2.ReasonTopologyUnavailable, fmt.Sprintf("enough is free in all, but the %s that %s needs do not fit in the domains of the topology levels that it requires", t.pods, t.who)
 	}
-	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that the gang needs do not fit together on what is free on single nodes", t.pods)
+	return v2alpha2.ReasonFragmented, fmt.Sprintf("enough is free in all, but the %s that %s needs do not fit together on what is free on single nodes", t.pods, t.who)
 }
 
-// world returns the cluster as it is or empty, without or with the closed nodes. Nothing is placed in it unless the
-// minimum fits.
-func (t *together) world(empty, open bool) Imagined {
-	w, known := t.worlds[state{empty, open}]
-	if !known {
-		w = t.known.Imagine(t.classes, empty, open)
-		t.worlds[state{empty, open}] = w
+// piecesText describes the first leaf for whose pods the free room is enough, but not in pieces of their size, or of
+// which other resource there is not enough. "": there is none.
+func (t *together) piecesText() string {
+	for _, l := range t.blocked {
+		if l.Refusal == nil {
+			continue
+		}
+		text := t.known.ResourceCapacity(l.Class).piecesText(l.Need)
+		if text == "" {
+			continue
+		}
+		free, _ := t.world(false, false).Room([]int{l.Class})
+		for k, name := range t.resources {
+			if need := t.requests[l.Class][k] * int64(l.Need); need > free[k] && name != corev1.ResourcePods {
+				text = fmt.Sprintf("needs %s %s for %s, %s are free", message.Quantity(name, need), name,
+					message.Count(l.Need, "pod"), message.Quantity(name, free[k]))
+				break
+			}
+		}
+		return t.path(l.Leaf) + " " + text
 	}
-	return w
+	return ""
 }
 
-// hopelessClasses returns the classes that no node could run, for this reason or a worse one, if the minimum is
-// impossible without them. nil: it is not.
-func (t *together) hopelessClasses(reason v2alpha2.Reason) []int {
-	var hopeless []int
+// path returns the name of a group in texts.
+func (t *together) path(group string) string {
+	if group == "" {
+		return t.who
+	}
+	return pathOf(t.whole, group)
+}
+
+// world returns the cluster as it is or empty, without or with the closed nodes.
+func (t *together) world(empty, open bool) Imagined { return t.known.imagine(t.classes, empty, open) }
+
+// neededClasses returns the classes of a kind, if the minimum is impossible without them. nil: it is not.
+func (t *together) neededClasses(isOf func(ResourceCapacity) bool) []int {
+	var of []int
 	for _, class := range t.classes {
-		if severity(t.known.ResourceCapacity(class).reasonFor(1)) <= severity(reason) {
-			hopeless = append(hopeless, class)
+		if isOf(t.known.ResourceCapacity(class)) {
+			of = append(of, class)
 		}
 	}
-	if hopeless == nil || placement.MayFit(t.Problem, func(class int) int {
-		if slices.Contains(hopeless, class) {
+	if of == nil || placement.MayFit(t.Problem, func(class int) int {
+		if slices.Contains(of, class) {
 			return 0
 		}
 		return math.MaxInt
 	}) {
 		return nil
 	}
-	return hopeless
+	return of
 }
 
-// hopelessText says why the first of the classes with this reason fits no node.
-func (t *together) hopelessText(reason v2alpha2.Reason, classes []int) string {
+// explainHopeless says why one of the classes fits no node for this reason, if possible with the reasons of the nodes.
+func (t *together) explainHopeless(classes []int, reason v2alpha2.Reason) (first judgement) {
 	for _, class := range classes {
-		r := t.known.ResourceCapacity(class)
-		if r.reasonFor(1) != reason {
-			continue
+		owner, nodes := t.ownerOf(class)
+		if j := t.known.ResourceCapacity(class).explainHopeless(owner, nodes); j.reason == reason && (first.reason == "" || nodes != "") {
+			first = j
 		}
-		if text := r.explainHopeless(reason, "the pods of "+t.leavesOf([]int{class})); text != "" {
-			return text
+		if first.nodes != "" {
+			break
 		}
 	}
-	return "no node can run the pods of " + t.leavesOf(classes)
+	return first
+}
+
+// ownerOf names the leaf whose pods of a class nodes have refused, and returns the reasons of these; if there is none,
+// the leaves that have pods of the class.
+func (t *together) ownerOf(class int) (owner, nodes string) {
+	for _, l := range t.blocked {
+		if l.Refusal != nil && l.Class == class {
+			return t.path(l.Leaf), listFilterReasons(l.Refusal)
+		}
+	}
+	return t.leavesOf([]int{class}), ""
 }
 
 // tooLargeText says what the nodes lack even if they are empty and open.
 func (t *together) tooLargeText() string {
 	everything := t.world(true, true)
+	isOversized := func(r ResourceCapacity) bool { return r.PerPod > r.withUnavailable().Largest }
+	if classes := t.neededClasses(isOversized); classes != nil {
+		r := t.known.ResourceCapacity(classes[0])
+		owner, _ := t.ownerOf(classes[0])
+		return fmt.Sprintf("a pod of %s needs %s %s, the largest node it could use has %s", owner,
+			message.Quantity(r.Resource, r.PerPod), r.Resource, message.Quantity(r.Resource, r.withUnavailable().Largest))
+	}
 	if i, k := t.lackingSubset(everything); i >= 0 {
 		sum, _ := everything.Room(t.subsets[i])
 		return fmt.Sprintf("%s, the nodes that they may use have %s in all", t.needText(i, k), message.Quantity(t.resources[k], sum[k]))
@@ -212,12 +303,12 @@ func (t *together) tooLargeText() string {
 		return text
 	}
 	if places := everything.MostPods(); places < t.leastPods {
-		return fmt.Sprintf("the gang needs %s, and the nodes that they may use would hold only %d of them if they were empty", t.pods, places)
+		return fmt.Sprintf("%s needs %s, and the nodes that they may use would hold only %d of them if they were empty", t.who, t.pods, places)
 	}
 	if text := t.smallDomainsText(everything); text != "" {
 		return text
 	}
-	return fmt.Sprintf("the %s that the gang needs would not fit together on the nodes that they may use if these were empty", t.pods)
+	return fmt.Sprintf("the %s that %s needs would not fit together on the nodes that they may use if these were empty", t.pods, t.who)
 }
 
 // emptyText describes the classes of which the nodes would not hold all pods even if they were empty. "": they would
@@ -242,7 +333,7 @@ func (t *together) emptyText(nodes string, capacity func(class int) ResourceCapa
 	if rooms == nil {
 		return ""
 	}
-	return fmt.Sprintf("the gang needs %s, and %s that they may use would hold only %s if they were empty", t.pods, nodes, strings.Join(rooms, ", "))
+	return fmt.Sprintf("%s needs %s, and %s that they may use would hold only %s if they were empty", t.who, t.pods, nodes, strings.Join(rooms, ", "))
 }
 
 // besideText says why the nodes beside the closed ones are not enough: as they are, or even if they were empty.
@@ -256,7 +347,7 @@ func (t *together) besideText(free bool) string {
 		return text
 	}
 	if !free {
-		return fmt.Sprintf("the %s that the gang needs would not fit on the other nodes that they may use if these were empty", t.pods)
+		return fmt.Sprintf("the %s that %s needs would not fit on the other nodes that they may use if these were empty", t.pods, t.who)
 	}
 	present := t.world(false, false)
 	i, k := t.lackingSubset(present)
@@ -270,20 +361,23 @@ func (t *together) besideText(free bool) string {
 			return fmt.Sprintf("%s, the other nodes that they may use have %s free%s", t.needText(max(0, i), k), message.Quantity(t.resources[k], sum[k]), pieces)
 		}
 	}
-	return fmt.Sprintf("with the room there, the %s that the gang needs fit", t.pods)
+	return fmt.Sprintf("with the room there, the %s that %s needs fit", t.pods, t.who)
 }
 
 // needText describes how much of a resource the minimum needs at least for pods of a subset of the classes.
 func (t *together) needText(subset, resource int) string {
 	least, name := t.least[subset][resource], t.resources[resource]
-	who := "the gang needs"
+	who, pods := t.who+" needs", message.Count(least.pods, "pod")
 	if subset > 0 {
-		who = "the gang needs for " + t.leavesOf(t.subsets[subset])
+		who += " for " + t.leavesOf(t.subsets[subset])
+	}
+	if t.more > 0 {
+		pods = "each of " + message.Count(t.more+1, "pod")
 	}
 	if name == corev1.ResourcePods {
-		return fmt.Sprintf("%s places for %s", who, message.Count(least.pods, "pod"))
+		return fmt.Sprintf("%s places for %s", who, pods)
 	}
-	return fmt.Sprintf("%s %s %s for %s", who, message.Quantity(name, least.amount), name, message.Count(least.pods, "pod"))
+	return fmt.Sprintf("%s %s %s for %s", who, message.Quantity(name, least.amount), name, pods)
 }
 
 // leavesOf names the leaves that have waiting pods of the classes.
@@ -291,7 +385,7 @@ func (t *together) leavesOf(classes []int) string {
 	var names []string
 	for _, leaf := range t.Tree.Leaves() {
 		if slices.ContainsFunc(t.waiting[leaf.Name()], func(n need) bool { return slices.Contains(classes, n.class) }) {
-			names = append(names, pathOf(t.Tree, leaf.Name()))
+			names = append(names, t.path(leaf.Name()))
 		}
 	}
 	return message.ListNames(names, maxLeaves, len(names), ", ")
@@ -329,6 +423,9 @@ func (t *together) closedText(free bool) string {
 // lackingSubset returns a subset of the classes of which the minimum needs more of a resource than the nodes that they
 // may use have, and the resource, extended resources first. Negative: there is none.
 func (t *together) lackingSubset(w Imagined) (subset, resource int) {
+	if t.subsets == nil {
+		t.measure(w)
+	}
 	for _, extended := range []bool{true, false} {
 		for i, some := range t.subsets {
 			sum, _ := w.Room(some)
@@ -365,13 +462,16 @@ const (
 
 // holdsMinimum reports whether the nodes could hold the minimum: as they are or empty, without or with the closed ones.
 func (t *together) holdsMinimum(empty, open bool) answer {
+	isExact := len(t.classes) == 1 && !t.known.AreApart(t.classes[0])
+	if isExact && !hasLevels(t.Problem) { // no world is needed, which is a walk over the nodes
+		if placement.MayFit(t.Problem, func(class int) int { return t.known.ResourceCapacity(class).slots(empty, open) }) {
+			return yes
+		}
+		return no
+	}
 	w := t.world(empty, open)
 	if !placement.MayFit(t.Problem, func(class int) int { return w.Capacity(class).Pods }) {
 		return no
-	}
-	isExact := len(t.classes) == 1 && !w.AreApart(t.classes[0])
-	if isExact && !hasLevels(t.Problem) {
-		return yes
 	}
 	if i, _ := t.lackingSubset(w); i >= 0 {
 		return no
@@ -403,9 +503,9 @@ func (t *together) holdsMinimum(empty, open bool) answer {
 
 // openingHelps reports whether the minimum would fit, by the numbers of each class, with the closed nodes and without
 // the classes that have room and that other rules refuse. false: no class is refused like that.
-func (t *together) openingHelps(blocked []placement.LeafShortfall) bool {
+func (t *together) openingHelps() bool {
 	present, open, refused := t.world(false, false), t.world(false, true), map[int]bool{}
-	for _, l := range blocked {
+	for _, l := range t.blocked {
 		if listFilterReasons(l.Refusal) != "" && present.Capacity(l.Class).Pods > 0 {
 			refused[l.Class] = true
 		}
@@ -425,7 +525,10 @@ func (t *together) search(p placement.Problem, w placement.World, placements int
 		questions++
 		return questions > most
 	}
-	_, short := placement.Minimum(p, w, placement.Budget{Attempts: 16, Placements: placements, Expired: spent, Unexplained: true})
+	plan, short := placement.Minimum(p, w, placement.Budget{Attempts: 16, Placements: placements, Expired: spent, Unexplained: true})
+	if short == nil {
+		w.Undo(len(plan))
+	}
 	return short
 }
 

@@ -254,6 +254,9 @@ func (w *world) AreaName(placement.Area) (key, value string) { return "", "" }
 // LevelNodes implements podgroup.Capacities. No gang of the simulation requires a level.
 func (w *world) LevelNodes(int, string) (inside, outside int) { return 0, 0 }
 
+// AreApart implements podgroup.Capacities.
+func (w *world) AreApart(int) bool { return false }
+
 // Imagine implements podgroup.Capacities.
 func (w *world) Imagine(_ []int, empty, _ bool) podgroup.Imagined {
 	v := &imaginedWorld{world: &world{classes: w.classes}}
@@ -308,6 +311,3 @@ func (v *imaginedWorld) Room(classes []int) (sum, largest []int64) {
 
 // MostPods implements podgroup.Imagined. It does not bound the pods.
 func (v *imaginedWorld) MostPods() int { return math.MaxInt32 }
-
-// AreApart implements podgroup.Imagined.
-func (v *imaginedWorld) AreApart(int) bool { return false }

@@ -95,13 +95,6 @@ func (w *Snapshot) ResourceCapacity(index int) podgroup.ResourceCapacity {
 		each[k].Slots, each[k].SlotsNow, each[k].Apart, each[k].Selection = slots, now, apart, selection
 		each[k].Unavailable = w.unavailableNodes(c, name, unavailable)
 	}
-	for k := range each {
-		for other := range each {
-			if o := &each[other]; other != k {
-				each[k].Others = append(each[k].Others, podgroup.ResourceAmounts{Resource: o.Resource, PerPod: o.PerPod, Free: o.Free})
-			}
-		}
-	}
 	for _, room := range each {
 		if room.Nodes > 0 && room.PerPod > room.Largest {
 			return room

@@ -373,7 +373,8 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 		"a sub-group that lost pods": {map[string][]int{"c-0": {4}, "b": {0}}, map[string][]placement.Pod{"b": waiting(1, 0)}, []rack{{4, 0, 0}, {4, 3, 0}},
 			podgroup.Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "b needs 8 nvidia.com/gpu for 1 pod, 0 are free in rack r0, where it runs"}},
 		"a node of the rack is cordoned": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []rack{{4, 0, 1}, {4, 3, 0}},
-			podgroup.Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "a cannot be placed: 1 node cordoned (n3; 8 nvidia.com/gpu, 8 free): uncordon it"}},
+			podgroup.Refusal{Reason: v2alpha2.ReasonNodesUnavailable, Message: "a cannot be placed: 1 node cordoned (n3; 8 nvidia.com/gpu, 8 free): uncordon it; " +
+				"a needs 8 nvidia.com/gpu for 1 pod, the other nodes that they may use have 0 free in rack r0, where it runs"}},
 		"single pods would fit their rack": {map[string][]int{"a": {0, 1}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []rack{{4, 2, 0}, {4, 3, 0}},
 			podgroup.Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: "a needs 1 pod, and the room there is does not fit them in rack r0, where it runs"}},
 		"single pods join the sub-group above": {map[string][]int{"c-0": {0}}, map[string][]placement.Pod{"c-0": waiting(1, 0)}, []rack{{4, 0, 0}, {4, 0, 0}, {4, 4, 0}},
@@ -391,7 +392,7 @@ func TestExplainSurplusWithLevels(t *testing.T) {
 		"a sub-group in two racks, and another without room": {map[string][]int{"a": {0, 4}}, map[string][]placement.Pod{"a": waiting(1, 0), "b": waiting(2, 0)}, []rack{{4, 1, 0}, {4, 0, 0}},
 			podgroup.Refusal{Reason: v2alpha2.ReasonTopologyUnavailable, Message: fmt.Sprintf(torn, "a", "rack") + "; b needs 16 nvidia.com/gpu for 2 pods, 8 are free"}},
 		"a sub-group in two racks, with pods larger than any node": {map[string][]int{"a": {0, 4}}, map[string][]placement.Pod{"a": waiting(1, 1)}, []rack{{4, 4, 0}, {4, 4, 0}},
-			podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "a has pods that need 16 nvidia.com/gpu each, the largest node they could use has 8"}},
+			podgroup.Refusal{Reason: v2alpha2.ReasonTooLarge, Message: "a cannot be placed: a pod of a needs 16 nvidia.com/gpu, the largest node it could use has 8"}},
 		"a sub-group on nodes that are gone": {map[string][]int{"a": {98, 99}}, map[string][]placement.Pod{"a": waiting(1, 0)}, []rack{{4, 4, 0}},
 			podgroup.Refusal{Reason: v2alpha2.ReasonTopologyUnavailable,
 				Message: "the pods of a that run are on nodes that are gone: until they are deleted, it is not known in which rack it may have more"}},

@@ -19,6 +19,8 @@ import (
 type imagined struct {
 	*Snapshot
 	empty, open bool
+	area        placement.Area        // of all classes
+	among       []int32               // its nodes
 	names       []corev1.ResourceName // that the classes request; the number of pods comes first
 	columns     []int                 // of usage, by name
 	classes     []*imaginedClass
@@ -39,7 +41,7 @@ type imaginedClass struct {
 	*class
 	uses     []nodeUse
 	requests []int64     // by name
-	slots    []int32     // by node: how many pods it takes if nothing is placed
+	slots    []int32     // by index in imagined.among: how many pods the node takes if nothing is placed
 	apart    []*topology // of which each domain takes one pod
 	used     [][]bool    // by topology and value: a pod is there
 	capacity placement.Capacity
@@ -62,15 +64,16 @@ type servedNodes struct {
 
 // Imagine implements podgroup.Capacities.
 func (w *Snapshot) Imagine(classes []int, empty, open bool) podgroup.Imagined {
-	v := &imagined{Snapshot: w, empty: empty, open: open, classes: make([]*imaginedClass, len(classes))}
+	_, area := w.classAt(classes[0])
+	v := &imagined{Snapshot: w, empty: empty, open: open, area: area, among: w.areas[area].nodes, classes: make([]*imaginedClass, len(classes))}
 	v.names = append([]corev1.ResourceName{corev1.ResourcePods}, w.resources()...)
 	for _, name := range v.names {
 		v.columns = append(v.columns, w.usage().columnOf(name))
 	}
 	for k, index := range classes {
-		c := w.classes[index]
+		c, _ := w.classAt(index)
 		x := &imaginedClass{
-			class: c, uses: w.usesOf(c), requests: v.Uses(index), slots: make([]int32, len(w.nodes.nodes)), apart: w.exclusiveTopologies(c),
+			class: c, uses: w.usesOf(c), requests: v.Uses(index), slots: make([]int32, len(v.among)), apart: w.exclusiveTopologies(c),
 		}
 		if c.known.demand.alone {
 			x.apart = append(x.apart, w.nodes.topologyOf("")) // each node by itself
@@ -82,7 +85,7 @@ func (w *Snapshot) Imagine(classes []int, empty, open bool) podgroup.Imagined {
 	}
 	v.countNodes()
 	for _, c := range v.classes {
-		c.capacity = v.capacityOn(c, w.nodes.all)
+		c.capacity = v.capacityOn(c, v.among)
 	}
 	return v
 }
@@ -95,7 +98,7 @@ func (v *imagined) countNodes() {
 			smallest[r] = min(smallest[r], request)
 		}
 	}
-	for i := range v.nodes.all {
+	for at, i := range v.among {
 		serves, slots := uint64(0), 0
 		for k, c := range v.classes {
 			use := &c.uses[i]
@@ -103,21 +106,21 @@ func (v *imagined) countNodes() {
 				continue
 			}
 			if v.empty {
-				slots = v.emptySlots(c.class, int32(i))
+				slots = v.emptySlots(c.class, i)
 			} else {
-				slots = v.freeSlots(c.class, int32(i))
+				slots = v.freeSlots(c.class, i)
 			}
-			c.slots[i] = int32(slots)
+			c.slots[at] = int32(slots)
 			serves |= 1 << k
 		}
 		if serves == 0 {
 			continue
 		}
-		v.readAmounts(int32(i), row)
-		at := v.servedBy(serves)
+		v.readAmounts(i, row)
+		served := v.servedBy(serves)
 		for r, amount := range row {
-			at.sum[r] += amount
-			at.largest[r] = max(at.largest[r], amount)
+			served.sum[r] += amount
+			served.largest[r] = max(served.largest[r], amount)
 		}
 		if len(v.classes) > 1 {
 			slots = slotsIn(row, smallest)
@@ -186,8 +189,12 @@ func (v *imagined) Room(classes []int) (sum, largest []int64) {
 // MostPods implements podgroup.Imagined.
 func (v *imagined) MostPods() int { return v.most }
 
-// AreApart implements podgroup.Imagined.
-func (v *imagined) AreApart(class int) bool { return len(v.classOf(class).apart) > 0 }
+// AreApart implements podgroup.Capacities.
+func (w *Snapshot) AreApart(index int) bool {
+	c, _ := w.classAt(index)
+	w.findNodesOf(c)
+	return c.known.demand.alone || len(w.exclusiveTopologies(c)) > 0
+}
 
 // classOf returns the class of a number.
 func (v *imagined) classOf(number int) *imaginedClass {
@@ -209,21 +216,34 @@ func (v *imagined) Uses(number int) []int64 {
 
 // Capacity implements placement.World.
 func (v *imagined) Capacity(number int) placement.Capacity {
-	if _, area := v.classAt(number); area != 0 {
-		return v.capacityOn(v.classOf(number), v.areas[area].nodes)
+	c := v.classOf(number)
+	if _, area := v.classAt(number); area != v.area {
+		return v.capacityOn(c, v.areas[area].nodes)
 	}
-	return v.classOf(number).capacity
+	return c.capacity
 }
 
 // capacityOn returns the capacity of some nodes for a class.
 func (v *imagined) capacityOn(c *imaginedClass, nodes []int32) (out placement.Capacity) {
-	out.Pods, _ = v.sumSlots(c.class, nodes, func(_ *class, i int32) int { return int(c.slots[i]) })
+	out.Pods, _ = v.sumSlots(c.class, nodes, func(_ *class, i int32) int { return v.slotsOn(c, i) })
 	for _, i := range nodes {
-		if c.slots[i] > 0 {
+		if v.slotsOn(c, i) > 0 {
 			out.Nodes++
 		}
 	}
 	return out
+}
+
+// slotsOn returns how many pods of the class a node takes if nothing is placed.
+func (v *imagined) slotsOn(c *imaginedClass, i int32) int {
+	if len(v.among) == len(v.nodes.all) {
+		return int(c.slots[i])
+	}
+	at, found := slices.BinarySearch(v.among, i)
+	if !found {
+		return 0
+	}
+	return int(c.slots[at])
 }
 
 // Rooms implements placement.World.
@@ -235,7 +255,7 @@ func (v *imagined) Rooms(number int, level string, within placement.Area) []int 
 // FreeIn implements placement.World.
 func (v *imagined) FreeIn(level string, within placement.Area) [][]int64 {
 	takesAny := func(i int32) bool {
-		return slices.ContainsFunc(v.classes, func(c *imaginedClass) bool { return c.slots[i] > 0 })
+		return slices.ContainsFunc(v.classes, func(c *imaginedClass) bool { return v.slotsOn(c, i) > 0 })
 	}
 	return v.sumIn(level, within, len(v.names), takesAny, v.readAmounts)
 }
@@ -249,14 +269,13 @@ func (v *imagined) orderOf(number int) *imaginedOrder {
 	if o == nil {
 		_, area := v.classAt(number)
 		c := v.classOf(number)
-		slots := c.slots
 		o = &imaginedOrder{class: c, nodes: make([]int32, 0, len(v.areas[area].nodes))}
 		for _, i := range v.areas[area].nodes {
-			if slots[i] > 0 {
+			if v.slotsOn(c, i) > 0 {
 				o.nodes = append(o.nodes, i)
 			}
 		}
-		fewest := func(a, b int32) int { return cmp.Compare(slots[a], slots[b]) }
+		fewest := func(a, b int32) int { return cmp.Compare(v.slotsOn(c, a), v.slotsOn(c, b)) }
 		if !slices.IsSortedFunc(o.nodes, fewest) { // like nodes are
 			slices.SortStableFunc(o.nodes, fewest)
 		}

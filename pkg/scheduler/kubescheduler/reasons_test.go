@@ -222,8 +222,27 @@ func (g judgedGang) problem(t *testing.T) placement.Problem {
 	return p
 }
 
-// sums are the numbers of a gang with several leaves: the leaves, if not all, the amount that they request, the pods,
-// and what is free or there in all.
+// asUnit returns the problem of a gang whose minimum runs, and that has the pods of p as a sub-group above it.
+func asUnit(t *testing.T, p placement.Problem) placement.Problem {
+	t.Helper()
+	nodeOf := func(g *gang.Group, name, parent string) gang.Node {
+		if g.IsLeaf() {
+			return leafNode(name, parent, int32(g.Min()))
+		}
+		return gang.Node{Name: name, Parent: parent, MinSubGroup: ptr.To(int32(g.Min()))}
+	}
+	groups := []gang.Node{leafNode("runs", "", 1), nodeOf(p.Tree.Root(), "unit", "")}
+	for _, g := range p.Tree.Groups() {
+		groups = append(groups, nodeOf(g, g.Name(), "unit"))
+	}
+	pods := maps.Clone(p.Pods)
+	pods["unit"] = p.Pods[""]
+	delete(pods, "")
+	return placement.Problem{Tree: buildTree(t, gang.Node{MinSubGroup: ptr.To(int32(1))}, groups...), Have: gang.Counts{"runs": 1}, Pods: pods}
+}
+
+// sums are the numbers of a gang with several leaves: the leaves, if not all, the amount that they request, the pods, and what
+// is free or there in all.
 var sums = regexp.MustCompile(`^the gang needs (?:for (.+) )?(\d+) (nvidia.com/gpu|cpu) for (\d+) pods?, (?:(\d+) are free|the nodes that they may use have (\d+) in all)`)
 
 // contradicts compares the numbers of a message with those of the nodes. "": they are right, or there are none.
@@ -280,9 +299,9 @@ func (g judgedGang) contradicts(nodes []judgedNode, text string) string {
 	return ""
 }
 
-// TestReasonsAreThoseOfTheirDefinition: on random small clusters the reason of a gang that does not fit is the one that
-// docs/events.md defines, and the numbers of the message are those of the nodes. ROUNDS multiplies the number of
-// clusters; run with -v for the table.
+// TestReasonsAreThoseOfTheirDefinition: on random small clusters the reason of a gang, or of a sub-group above a minimum, that does not
+// fit is the one that docs/events.md defines, and the numbers of the message are those of the nodes. ROUNDS multiplies the number of clusters;
+// run with -v for the table.
 func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 	t.Parallel()
 	repeats := 3000 * rounds.Number()
@@ -348,6 +367,10 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 				wrong[kind+" said as "+string(got.Reason)]++
 				t.Errorf("seed %d: %s, want %s: %s\n%+v\n%+v", seed, got.Reason, want, got.Message, g, nodes)
 			}
+			if unit := podgroup.ExplainSurplus(asUnit(t, problem), placement.Problem{}, w); unit.Reason != want {
+				wrong[kind+" said of a unit as "+string(unit.Reason)]++
+				t.Errorf("seed %d: of a unit %s, want %s: %s\n%+v\n%+v", seed, unit.Reason, want, unit.Message, g, nodes)
+			}
 			if form := numbers[want]; form != nil && got.Reason == want && len(g.leaves) == 1 {
 				l := g.leaves[0]
 				gpus, cpus, largest := freeFor(nodes, g.leaves)
@@ -396,6 +419,43 @@ func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 	}
 }
 
+// TestAGangOfManyClasses: what requests the same is judged as one class if there are too many of them, beside what
+// nodes have refused.
+func TestAGangOfManyClasses(t *testing.T) {
+	t.Parallel()
+	const pods = 100
+	for name, tc := range map[string]struct {
+		free   int
+		absent int // how many pods no node matches
+		want   v2alpha2.Reason
+		says   string
+	}{
+		"too little is free":      {7, 0, v2alpha2.ReasonInsufficientGPUs, "the gang needs 100 nvidia.com/gpu for 100 pods, 56 are free"},
+		"no node matches one pod": {13, 1, v2alpha2.ReasonNoNodeMatches, "no node matches a pod of l99 (nodeSelector pool=none): 13 nodes: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t)
+			c.addRacks(0, []rack{{nodes: 13, free: tc.free}})
+			var groups []gang.Node
+			var classes []*corev1.Pod
+			p := placement.Problem{Pods: map[string][]placement.Pod{}}
+			for i := range pods {
+				leaf := fmt.Sprintf("l%d", i)
+				pod := classPod(leaf).GPUs(1)
+				if i >= pods-tc.absent {
+					pod.NodeSelector("pool", "none")
+				}
+				groups, classes, p.Pods[leaf] = append(groups, leafNode(leaf, "", 1)), append(classes, pod.Obj()), waiting(1, i)
+			}
+			p.Tree = buildTree(t, gang.Node{}, groups...)
+			if got := explained(t, p, c.world(classes...)); got.Reason != tc.want || !strings.HasPrefix(got.Message, tc.says) {
+				t.Errorf("%s: %s\nwant %s: %s", got.Reason, got.Message, tc.want, tc.says)
+			}
+		})
+	}
+}
+
 // TestClosedNodesBesideOtherRules: of two sub-groups one is enough. Other rules keep the one out for which there is
 // room; the other one lacks only that its node is opened.
 func TestClosedNodesBesideOtherRules(t *testing.T) {
@@ -423,6 +483,25 @@ func TestClosedNodesBesideOtherRules(t *testing.T) {
 				t.Errorf("%s: %s\nwant %s: %s", got.Reason, got.Message, tc.want, tc.says)
 			}
 		})
+	}
+}
+
+// TestALeafThatLacksAnotherResource: the gang can do without either sub-group, and that which has GPUs enough lacks
+// CPU.
+func TestALeafThatLacksAnotherResource(t *testing.T) {
+	t.Parallel()
+	node := func(name, pool, cpu string) *corev1.Node {
+		return wrappers.MakeNode(name).GPUs(8).Capacity(corev1.ResourceCPU, cpu).Label("pool", pool).Obj()
+	}
+	c := newCluster(t, node("n0", "a", "6"), node("n1", "b", "64"))
+	c.bind(classPod("y").CPU("3").Obj(), "y", "n0")
+	c.bind(classPod("z").GPUs(7).Obj(), "z", "n1")
+	p := placement.Problem{Tree: buildTree(t, gang.Node{MinSubGroup: new(int32(1))}, leafNode("a", "", 2), leafNode("b", "", 2)),
+		Pods: map[string][]placement.Pod{"a": waiting(2, 0), "b": waiting(2, 1)}}
+	got := explained(t, p, c.world(classPod("a").GPUs(1).CPU("3").NodeSelector("pool", "a").Obj(),
+		classPod("b").GPUs(1).CPU("1").NodeSelector("pool", "b").Obj()))
+	if want := "a needs 6 cpu for 2 pods, 3 are free; "; got.Reason != v2alpha2.ReasonFragmented || !strings.HasPrefix(got.Message, want) {
+		t.Errorf("%s: %s\nwant Fragmented: %s", got.Reason, got.Message, want)
 	}
 }
 
