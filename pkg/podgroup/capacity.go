@@ -26,8 +26,8 @@ type Capacities interface {
 	LevelNodes(class int, level string) (inside, outside int)
 	// AreApart reports whether pods of the class exclude each other.
 	AreApart(class int) bool
-	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses classes, which
-	// may use the same area.
+	// Imagine returns the cluster as it is or with empty nodes, without or with the closed ones, for at most maxClasses
+	// classes, which may use the same area.
 	Imagine(classes []int, empty, open bool) Imagined
 }
 

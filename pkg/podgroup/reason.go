@@ -57,8 +57,8 @@ func (r ResourceCapacity) explainHopeless(owner, nodes string) judgement {
 	return j
 }
 
-// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes cordoned (n0, n1, …; 24
-// nvidia.com/gpu, 8 free): uncordon them". "": there are none.
+// unavailable describes the nodes that would help if they were available, and the required action: "3 nodes cordoned
+// (n0, n1, …; 24 nvidia.com/gpu, 8 free): uncordon them". "": there are none.
 func (r ResourceCapacity) unavailable() string {
 	nodes := slices.Clone(r.Unavailable)
 	slices.SortFunc(nodes, func(a, b UnavailableNodes) int {
