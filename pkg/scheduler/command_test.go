@@ -4,7 +4,10 @@ package scheduler
 
 import (
 	"bytes"
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -72,13 +75,57 @@ func TestLogFormats(t *testing.T) {
 	}
 }
 
-// TestStartWithGatesOfOtherGangs: the command says it before it looks for a cluster, also when all gates that are alpha
-// are turned on.
-func TestStartWithGatesOfOtherGangs(t *testing.T) { // gates are those of the process
+// TestMain runs the command instead of the tests if asked to: a process can run it once.
+func TestMain(m *testing.M) {
+	if os.Getenv("RUN_COMMAND") == "" {
+		os.Exit(m.Run())
+	}
 	cmd := NewCommand()
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
-	cmd.SetArgs([]string{"--feature-gates", "AllAlpha=true"})
-	if err := cmd.Execute(); err == nil || !strings.HasPrefix(err.Error(), "feature gates GenericWorkload, GangScheduling, ") {
-		t.Error(err)
+	if err := cmd.Execute(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// TestStartWithGangsOfKubernetes: the command says it before it looks for a cluster, if flags or the configuration
+// bring the gangs of kube-scheduler. Feature gates in the file, where other components of Kubernetes have them, are an
+// error.
+func TestStartWithGangsOfKubernetes(t *testing.T) {
+	t.Parallel()
+	const (
+		head   = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+		plugin = head + "profiles:\n- schedulerName: s\n  plugins: {%s: {enabled: [{name: GangScheduling}]}}\n"
+	)
+	for name, tc := range map[string]struct {
+		flags, file string
+		want        string
+	}{
+		"a gate":             {flags: "--feature-gates=GenericWorkload=true", want: "feature gates GenericWorkload bring"},
+		"all gates":          {flags: "--feature-gates=AllAlpha=true,AllBeta=true", want: "feature gates GenericWorkload, GangScheduling, "},
+		"a gate beside file": {flags: "--feature-gates=GenericWorkload=true", file: head, want: "feature gates GenericWorkload bring"},
+		"gates in the file":  {file: head + "featureGates: {GenericWorkload: true}\n", want: `unknown field "featureGates"`},
+		"a plugin":           {file: fmt.Sprintf(plugin, "multiPoint"), want: "profile s enables plugin GangScheduling,"},
+		"a plugin at Permit": {file: fmt.Sprintf(plugin, "permit"), want: "profile s enables plugin GangScheduling,"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"--master=https://127.0.0.1:1", "--secure-port=0"}
+			if tc.flags != "" {
+				args = append(args, tc.flags)
+			}
+			if tc.file != "" {
+				file := filepath.Join(t.TempDir(), "config.yaml")
+				if err := os.WriteFile(file, []byte(tc.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				args = append(args, "--config="+file)
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+			cmd.Env = append(os.Environ(), "RUN_COMMAND=yes")
+			if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), tc.want) {
+				t.Errorf("%v\n%s\nlacks %s", err, out, tc.want)
+			}
+		})
 	}
 }
