@@ -164,6 +164,10 @@ bench-scheduler: build controlplane ## Compare schedulers: make bench-scheduler 
 bench-workload: build controlplane ## Time a PodCliqueSet of 1,000 pods from apply to ready and back to nothing, beside the floor
 	SHAPE=workload go run ./test/performance
 
+.PHONY: canary
+canary: ## Tell what another Kubernetes breaks, in a copy of the last commit: make canary TO=v1.38.0-beta.0; a newer Go: GOTOOLCHAIN=go1.X.Y
+	@go run ./test/upstream $(or $(TO),$(error name the version: make canary TO=v1.X.Y))
+
 .PHONY: release-dry-run
 release-dry-run: ARCHS := $(shell go env GOARCH)
 release-dry-run: linux-binaries ## Make a release for this architecture, start the programs from its images, push them on loopback

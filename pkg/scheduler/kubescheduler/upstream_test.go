@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,73 +20,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/kubernetes/pkg/scheduler"
-	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
-	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/defaultbinder"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
-
-// TestMethodsOfEmbeddedInterfaces: types of this package embed interfaces of kube-scheduler and replace some of their
-// methods. A method that a newer version adds passes them by: decide whether it must be replaced too, and add it to the
-// list. The same for the fields of Scheduler, three of which are replaced.
-func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		kind             reflect.Type
-		replaced, passed string
-	}{
-		{reflect.TypeFor[queue.SchedulingQueue](), // Queue
-			"Activate Add AddUnschedulableIfNotPresent Delete Done MoveAllToActiveOrBackoffQueue PendingPods Pop PopSpecificPod Update",
-			// AssignedPodAdded and AssignedPodUpdated are called without SchedulerQueueingHints only, which CheckOrder
-			// requires. A nomination of a gated pod is kept by the stock queue, and PatchPodStatus does not depend on
-			// where a pod waits.
-			"AddNominatedPod AssignedPodAdded AssignedPodUpdated Close DeleteNominatedPodIfExists GetPod InFlightPods NominatedPodsForNode " +
-				"PatchPodStatus PodsInActiveQ PodsInBackoffQ Run SchedulingCycle UnschedulablePods UpdateNominatedPod"},
-		{reflect.TypeFor[cache.Cache](), // leavingCache
-			"RemovePod", // a pod that is forgotten (ForgetPod) was never bound
-			"AddNode AddPod AddPodGroupMember AssumePod BindPod Dump ForgetPod GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
-				"RemoveNode RemovePodGroupMember UpdateNode UpdatePod UpdatePodGroupMember UpdateSnapshot"},
-		{reflect.TypeFor[framework.Framework](), // lateFramework, memberFramework
-			"EventRecorder RunPreBindPlugins RunPreBindPreFlights WillWaitOnPermit",
-			"APICacher APIDispatcher Activate AddNominatedPod AddPodInPreBind AddWaitingPod ClientSet Close DeleteNominatedPodIfExists " +
-				"EnqueueExtensions Extenders GetNodeHint GetPodInPreBind GetWaitingPod HasFilterPlugins HasPostFilterPlugins HasScorePlugins " +
-				"IterateOverWaitingPods KubeConfig ListPlugins NominatedPodsForNode Parallelizer PercentageOfNodesToScore PodGroupManager " +
-				"PodGroupPostFilterPlugins PreEnqueuePlugins ProfileName QueueSortFunc RejectWaitingPod RemovePodInPreBind RunBindPlugins " +
-				"RunFilterPlugins RunFilterPluginsWithNominatedPods RunPermitPlugins RunPlacementGeneratePlugins RunPlacementScorePlugins " +
-				"RunPostBindPlugins RunPostFilterPlugins RunPreFilterExtensionAddPod " +
-				"RunPreFilterExtensionRemovePod RunPreFilterPlugins RunPreScorePlugins RunReservePluginsReserve RunReservePluginsUnreserve " +
-				"RunScorePlugins SetAPICacher SetPodActivator SetPodNominator SharedCSIManager SharedDRAManager SharedInformerFactory SignPod " +
-				"SnapshotSharedLister StoreScheduleResults UpdateNominatedPod WaitOnPermit"},
-		{reflect.TypeFor[events.EventRecorderLogger](), "Eventf WithLogger", ""}, // lateRecorder
-	} {
-		want := slices.Concat(strings.Fields(tc.replaced), strings.Fields(tc.passed))
-		slices.Sort(want)
-		var got []string
-		for i := range tc.kind.NumMethod() {
-			got = append(got, tc.kind.Method(i).Name)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("methods of %s (-reviewed +of this version):\n%s", tc.kind, diff)
-		}
-	}
-	// Attach replaces NextPod, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and
-	// PrepareMembers the Profiles.
-	want := strings.Fields("APIDispatcher Cache Extenders FailureHandler NextPod Profiles SchedulePod SchedulingQueue StopEverything")
-	var got []string
-	for kind, i := reflect.TypeFor[scheduler.Scheduler](), 0; i < kind.NumField(); i++ {
-		if field := kind.Field(i); field.IsExported() {
-			got = append(got, field.Name)
-		}
-	}
-	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("fields of Scheduler (-reviewed +of this version):\n%s", diff)
-	}
-}
 
 // TestBindPostsWhatTheStockBinderPosts compares the requests, apart from the annotations.
 func TestBindPostsWhatTheStockBinderPosts(t *testing.T) {
@@ -150,7 +86,7 @@ func TestUpstreamDocument(t *testing.T) {
 	}
 
 	tests := map[string]bool{}
-	for _, folder := range []string{"pkg/scheduler/kubescheduler", "pkg/scheduler/gangadmission", "pkg/podgroup", "pkg/apis/config/profile", "pkg/scheduler", "test/integration/scheduler"} {
+	for _, folder := range []string{"pkg/scheduler/kubescheduler", "pkg/scheduler/gangadmission", "pkg/podgroup", "pkg/apis/config/profile", "pkg/scheduler", "test/integration/scheduler", "test/upstream"} {
 		files, err := filepath.Glob(root + folder + "/*_test.go")
 		if err != nil {
 			t.Fatal(err)
