@@ -92,7 +92,7 @@ func (f *fabric) objects() []*corev1.Node {
 
 // holds returns whether a domain of the level holds the job if it is empty.
 func (f *fabric) holds(l level, j job) bool {
-	return slices.Max(f.sizes[l])*(f.gpus/j.gpus) >= j.pods
+	return slices.Max(f.sizes[l])*(f.gpus/j.GPUs) >= j.Pods
 }
 
 // occupancy is the free GPUs of each node as far as the placements tell: the judge of all contestants.
@@ -131,9 +131,9 @@ func (o *occupancy) rooms(l level, gpus int) []int {
 
 // fewest returns in how many domains of the level the job fits, at least; 0 if it does not fit in all of them.
 func (o *occupancy) fewest(l level, j job) int {
-	rooms := o.rooms(l, j.gpus)
+	rooms := o.rooms(l, j.GPUs)
 	slices.Sort(rooms)
-	n, left := 0, j.pods
+	n, left := 0, j.Pods
 	for ; left > 0 && n < len(rooms); n++ {
 		left -= rooms[len(rooms)-1-n]
 	}

@@ -22,7 +22,6 @@ package main
 
 import (
 	"context"
-	"embed"
 	"flag"
 	"fmt"
 	"io"
@@ -36,9 +35,6 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/test/shapes"
 )
-
-//go:embed testdata
-var testdata embed.FS
 
 // setting is a stream of jobs on a fabric.
 type setting struct {
@@ -83,7 +79,7 @@ func (c contestant) run(ctx context.Context, f *fabric, jobs []job, window int) 
 		return nil, err
 	}
 	requires := func(j job) bool { return c.required && f.holds(rack, j) }
-	var s scheduler = stock{base}
+	var s scheduler = plain{base}
 	if c.gangs {
 		s = muster{base, kubescheduler.NewFilterCache(), requires}
 	}
@@ -99,11 +95,7 @@ func (at setting) read(seed uint64) (*fabric, []job, error) {
 	}
 	i := slices.IndexFunc(topologies, func(t shapes.Topology) bool { return t.Name == at.fabric })
 	f := newFabric(topologies[i], at.blocks)
-	data, err := testdata.ReadFile("testdata/" + at.stream + ".csv")
-	if err != nil {
-		return nil, nil, err
-	}
-	jobs, err := parseStream(data)
+	jobs, err := shapes.Stream(at.stream)
 	return f.shuffled(random), jittered(jobs, at.copies, at.jitter, random), err
 }
 

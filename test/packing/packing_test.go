@@ -88,10 +88,10 @@ func twoBlocks(t *testing.T) *fabric {
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	jobs := []job{
-		{submit: 0, duration: 100, pods: 2, gpus: 2},  // in rack a
-		{submit: 10, duration: 40, pods: 2, gpus: 1},  // split, although rack b had room
-		{submit: 10, duration: 20, pods: 3, gpus: 2},  // split over blocks after 20 s: no rack, no block had room
-		{submit: 60, duration: 100, pods: 1, gpus: 1}, // is no gang
+		{Submit: 0, Duration: 100, Pods: 2, GPUs: 2},  // in rack a
+		{Submit: 10, Duration: 40, Pods: 2, GPUs: 1},  // split, although rack b had room
+		{Submit: 10, Duration: 20, Pods: 3, GPUs: 2},  // split over blocks after 20 s: no rack, no block had room
+		{Submit: 60, Duration: 100, Pods: 1, GPUs: 1}, // is no gang
 	}
 	got, err := play(twoBlocks(t), jobs, 50, &scripted{[]string{"a0 a1", "a2 c0", "", "b0 c1 a2", "c0"}}, func(job) bool { return false })
 	if err != nil {
@@ -130,7 +130,7 @@ func TestPlayFindsFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := &scripted{tt.script}
-			jobs := []job{{0, 9, 2, 2}, {1, 9, 2, 2}, {2, 9, 2, 2}}
+			jobs := []job{{Duration: 9, Pods: 2, GPUs: 2}, {Submit: 1, Duration: 9, Pods: 2, GPUs: 2}, {Submit: 2, Duration: 9, Pods: 2, GPUs: 2}}
 			_, err := play(twoBlocks(t), jobs, 9, s, func(job) bool { return tt.required })
 			if tt.want == "" && err != nil || tt.want != "" && !strings.Contains(fmt.Sprint(err), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
@@ -153,7 +153,7 @@ func TestSettings(t *testing.T) {
 		}
 		pods := 0
 		for _, j := range jobs {
-			pods += j.pods
+			pods += j.Pods
 		}
 		got[at.name] = []int{len(f.nodes), len(f.sizes[rack]), len(f.sizes[block]), len(jobs), pods}
 	}

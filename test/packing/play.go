@@ -3,16 +3,15 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/csv"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/test/shapes"
 )
 
 // scheduler places the pods of jobs.
@@ -55,7 +54,7 @@ func play(f *fabric, jobs []job, window int, s scheduler, requires func(job) boo
 	for len(jobs) > 0 || len(queue) > 0 || len(runs) > 0 {
 		next := math.MaxInt
 		if len(jobs) > 0 {
-			next = jobs[0].submit
+			next = jobs[0].Submit
 		}
 		if len(runs) > 0 {
 			next = min(next, runs[0].until)
@@ -67,7 +66,7 @@ func play(f *fabric, jobs []job, window int, s scheduler, requires func(job) boo
 		now = next
 		for len(runs) > 0 && runs[0].until <= now {
 			for _, p := range runs[0].pods {
-				if err := o.take(p.Spec.NodeName, -runs[0].gpus); err != nil {
+				if err := o.take(p.Spec.NodeName, -runs[0].GPUs); err != nil {
 					return nil, err
 				}
 			}
@@ -76,13 +75,13 @@ func play(f *fabric, jobs []job, window int, s scheduler, requires func(job) boo
 			}
 			runs = runs[1:]
 		}
-		for len(jobs) > 0 && jobs[0].submit <= now {
+		for len(jobs) > 0 && jobs[0].Submit <= now {
 			queue, jobs = append(queue, jobs[0]), jobs[1:]
 		}
 		refused := map[job]bool{} // by pods and their GPUs; placing other jobs does not make room
 		var waiting []job
 		for _, j := range queue {
-			size := job{pods: j.pods, gpus: j.gpus}
+			size := job{Pods: j.Pods, GPUs: j.GPUs}
 			var pods []*corev1.Pod
 			if !refused[size] {
 				var err error
@@ -95,8 +94,8 @@ func play(f *fabric, jobs []job, window int, s scheduler, requires func(job) boo
 				waiting = append(waiting, j)
 				continue
 			}
-			out.jobs, out.wait = out.jobs+1, out.wait+now-j.submit
-			r := running{j, now + j.duration, pods}
+			out.jobs, out.wait = out.jobs+1, out.wait+now-j.Submit
+			r := running{j, now + j.Duration, pods}
 			at, _ := slices.BinarySearchFunc(runs, r, func(a, b running) int { return cmp.Or(cmp.Compare(a.until, b.until), -1) })
 			runs = slices.Insert(runs, at, r)
 		}
@@ -122,20 +121,20 @@ func place(o *occupancy, s scheduler, j job, required bool, out *figures) ([]*co
 		return nil, fmt.Errorf("job %+v is refused, but there is room", j)
 	case pods == nil:
 		return nil, nil
-	case len(pods) != j.pods:
+	case len(pods) != j.Pods:
 		return nil, fmt.Errorf("%d pods of job %+v are placed", len(pods), j)
 	}
 	var nodes []string
 	for _, p := range pods {
 		nodes = append(nodes, p.Spec.NodeName)
-		if err := o.take(p.Spec.NodeName, j.gpus); err != nil {
+		if err := o.take(p.Spec.NodeName, j.GPUs); err != nil {
 			return nil, err
 		}
 	}
 	if required && o.used(rack, nodes) > 1 {
 		return nil, fmt.Errorf("job %+v requires a rack, and is in %d", j, o.used(rack, nodes))
 	}
-	if j.pods > 1 {
+	if j.Pods > 1 {
 		for l := range levels {
 			if !o.holds(l, j) {
 				continue
@@ -168,40 +167,18 @@ func (out *figures) observe(o *occupancy, from, to int) {
 	}
 }
 
-// job is a number of equal pods that start together. Times are in seconds.
-type job struct {
-	submit, duration int
-	pods, gpus       int // gpus of each pod
-}
-
-// parseStream reads a job stream: a header, then submit_s, duration_s, pods, gpus_per_pod.
-func parseStream(data []byte) ([]job, error) {
-	rows, err := csv.NewReader(bytes.NewReader(data)).ReadAll()
-	if err != nil {
-		return nil, fmt.Errorf("reading a job stream: %w", err)
-	}
-	var jobs []job
-	for _, row := range rows[1:] {
-		var n [4]int
-		for i := range n {
-			if n[i], err = strconv.Atoi(row[i]); err != nil {
-				return nil, fmt.Errorf("reading a job stream: %w", err)
-			}
-		}
-		jobs = append(jobs, job{n[0], n[1], n[2], n[3]})
-	}
-	return jobs, nil
-}
+// job is a number of equal pods that start together.
+type job = shapes.Job
 
 // jittered returns copies of the jobs in the order in which they come, each up to jitter seconds later.
 func jittered(jobs []job, copies, jitter int, random *rand.Rand) []job {
 	var out []job
 	for range copies {
 		for _, j := range jobs {
-			j.submit += random.IntN(jitter + 1)
+			j.Submit += random.IntN(jitter + 1)
 			out = append(out, j)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b job) int { return cmp.Compare(a.submit, b.submit) })
+	slices.SortStableFunc(out, func(a, b job) int { return cmp.Compare(a.Submit, b.Submit) })
 	return out
 }

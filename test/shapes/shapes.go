@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shapes has the shapes of real workloads and clusters for tests: role trees of published manifests, and trees
-// of nodes. testdata/README.md names their sources.
+// Package shapes has the shapes of real workloads and clusters for tests: role trees of published manifests, trees of
+// nodes, and job streams. The README files of testdata name their sources.
 package shapes
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-//go:embed testdata/*.json
+//go:embed testdata/*.json testdata/streams/*.csv
 var files embed.FS
 
 // Group is a group of a gang's tree: an inner group or a leaf.
