@@ -168,6 +168,10 @@ bench-workload: build controlplane ## Time a PodCliqueSet of 1,000 pods from app
 canary: ## Tell what another Kubernetes breaks, in a copy of the last commit: make canary TO=v1.38.0-beta.0; a newer Go: GOTOOLCHAIN=go1.X.Y
 	@go run ./test/upstream $(or $(TO),$(error name the version: make canary TO=v1.X.Y))
 
+.PHONY: simulate
+simulate: ## Play job streams of real clusters in virtual time, to compare who goes first: make simulate FLAGS="-loads 0.7,1.1"
+	@go run ./test/simulate $(FLAGS)
+
 .PHONY: release-dry-run
 release-dry-run: ARCHS := $(shell go env GOARCH)
 release-dry-run: linux-binaries ## Make a release for this architecture, start the programs from its images, push them on loopback
