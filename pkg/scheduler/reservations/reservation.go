@@ -30,10 +30,12 @@ type Asker struct {
 	Priority int32
 	// Surplus: the pods are above the minimum of their gang.
 	Surplus bool
+	// Ends is until when the pods run at most if they start now, by their promise. Zero: they make none.
+	Ends time.Time
 }
 
 // Reservation is the room that is reserved on a node for one pod of a leaf, or for Amount.Pods pods of a whole gang.
-// Its exported fields are not changed after Reserve.
+// Its exported fields are not changed after Reserve, but for Occupied (Set.Occupy).
 type Reservation struct {
 	Owner    Owner
 	Node     string
@@ -45,6 +47,9 @@ type Reservation struct {
 	// Occupied are the parts of Amount that other pods on the node have until they end. Only the rest is reserved from
 	// the free room meanwhile.
 	Occupied []Occupied
+	// Starts is when the gang starts at the latest, if pods end as they promise. Until then those may use the room that
+	// end before. Zero: this is not known, or the gang can start as soon as the pods of Occupied have ended.
+	Starts time.Time
 
 	seq    int // order of Reserve
 	until  time.Time
@@ -93,7 +98,7 @@ func (x *Reservation) counting() *Reservation {
 	case !x.Owner.IsGang():
 		return x
 	}
-	return &Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.left, Pod: x.Pod, Occupied: x.Occupied}
+	return &Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.left, Pod: x.Pod, Occupied: x.Occupied, Starts: x.Starts}
 }
 
 // Occupied is a part of a Reservation's Amount that a pod has as long as it is on the node.
@@ -118,10 +123,15 @@ func (x *Reservation) Rest(isOnNode func(types.UID) bool) Amount {
 }
 
 // Restricts reports whether pods of the asker may not use the room because another gang has it: unless their priority
-// is higher. Surplus uses no room for which others are preempted, because it does not preempt itself (docs/decisions,
-// G24). What the leaves of the asker's own gang may use is not evaluated.
+// is higher, or they end before that gang starts. Surplus uses no room for which others are preempted, because it does
+// not preempt itself (docs/decisions, G24). What the leaves of the asker's own gang may use is not evaluated.
 func (x *Reservation) Restricts(a Asker) bool {
-	return x.Owner.Gang != a.Gang && (x.Priority >= a.Priority || a.Surplus && x.Owner.IsGang())
+	return x.Owner.Gang != a.Gang && (x.Priority >= a.Priority || a.Surplus && x.Owner.IsGang()) && !x.isOver(a)
+}
+
+// isOver reports whether the asker's pods end before the gang starts for which the room is reserved.
+func (x *Reservation) isOver(a Asker) bool {
+	return !x.Starts.IsZero() && !a.Ends.IsZero() && !a.Ends.After(x.Starts)
 }
 
 // Amount is an amount of resources: a number of pods, and amounts by resource in its smallest unit (CPU: millicores).

@@ -4,6 +4,7 @@ package reservations
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -23,11 +24,36 @@ func TestWhomAReservationRestricts(t *testing.T) {
 		"a pod of a higher priority":   {Asker{Priority: 11}, false},
 		"surplus of a higher priority": {Asker{Gang: ownerNamed("h").Gang, Priority: 11, Surplus: true}, false},
 		"its own gang, which has less": {Asker{Gang: ownerNamed("g").Gang, Priority: 1}, false},
+		"a pod that ends by itself":    {Asker{Priority: 10, Ends: time.Unix(1, 0)}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := x.Restricts(tc.asker); got != tc.want {
 				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestWhoEndsBeforeAGangStarts(t *testing.T) {
+	t.Parallel()
+	starts := time.Unix(1000, 0)
+	x := Reservation{Owner: ownerNamed("g" + EveryLeaf), Priority: 10, Starts: starts}
+	for name, tc := range map[string]struct {
+		ends time.Time
+		want bool
+	}{
+		"does not say":       {time.Time{}, true},
+		"before":             {starts.Add(-time.Second), false},
+		"at this moment":     {starts, false},
+		"afterwards":         {starts.Add(time.Nanosecond), true},
+		"in a hundred years": {starts.AddDate(100, 0, 0), true},
+		"has ended long ago": {starts.AddDate(-100, 0, 0), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := x.Restricts(Asker{Priority: 10, Ends: tc.ends}); got != tc.want {
+				t.Errorf("restricted: %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -124,6 +124,34 @@ func (s *Set) untaken(owner Owner, node string) *Reservation {
 	return nil
 }
 
+// Occupy records that a pod of the asker is on a node, or assumed there: as long as it is, it has its part of what is
+// reserved for a gang that starts after its end. It counts for one of them, since each needs its room: for the first
+// one to start of which no other pods have all.
+func (s *Set) Occupy(a Asker, node string, o Occupied) {
+	var of *Reservation
+	full := false // all of the reservation is occupied
+	for _, x := range s.byNode[node] {
+		var occupied, rest Amount
+		for _, other := range x.Occupied {
+			if other.Pod == o.Pod {
+				return
+			}
+			occupied.Add(other.Amount, 1)
+		}
+		if x.Owner.Gang == a.Gang || !x.isOver(a) {
+			continue
+		}
+		rest.AddRest(x.Amount, occupied)
+		if of == nil || full && !rest.IsEmpty() || full == rest.IsEmpty() && x.Starts.Before(of.Starts) {
+			of, full = x, rest.IsEmpty()
+		}
+	}
+	if of != nil {
+		of.Occupied = append(slices.Clip(of.Occupied), o)
+		s.changed[node] = struct{}{}
+	}
+}
+
 // GiveBack records that a pod is no longer assumed: what it took counts again, for the rest of its time.
 func (s *Set) GiveBack(uid types.UID) {
 	if x := s.byTaker[uid]; x != nil {

@@ -462,3 +462,66 @@ func TestReservationsRandomly(t *testing.T) {
 		}
 	}
 }
+
+// TestOccupy: a pod that ends before gangs start has its part of what is reserved for one of them, as long as it is on
+// the node.
+func TestOccupy(t *testing.T) {
+	t.Parallel()
+	at := func(s int64) time.Time { return time.Unix(2_000_000+s, 0) }
+	for name, tc := range map[string]struct {
+		pods []Occupied // each ends at 15; two pods have all that is reserved for a gang
+		gone types.UID
+		gang string
+		ends time.Time
+		want map[string]int64 // pods that are reserved from the free room, by gang: x starts at 10, y at 20, z at 30, none knows when n does
+	}{
+		"none":                         {want: map[string]int64{"x": 2, "y": 2, "z": 2, "n": 2}},
+		"the first that starts later":  {pods: pods("a"), ends: at(15), want: map[string]int64{"x": 2, "y": 1, "z": 2, "n": 2}},
+		"twice":                        {pods: pods("a", "a"), ends: at(15), want: map[string]int64{"x": 2, "y": 1, "z": 2, "n": 2}},
+		"until it is occupied":         {pods: pods("a", "b", "c"), ends: at(15), want: map[string]int64{"x": 2, "y": 0, "z": 1, "n": 2}},
+		"more than all":                {pods: pods("a", "b", "c", "d", "e"), ends: at(15), want: map[string]int64{"x": 2, "y": 0, "z": 0, "n": 2}},
+		"it is gone":                   {pods: pods("a", "b"), gone: "a", ends: at(15), want: map[string]int64{"x": 2, "y": 1, "z": 2, "n": 2}},
+		"of the gang itself":           {pods: pods("a"), gang: "y", ends: at(15), want: map[string]int64{"x": 2, "y": 2, "z": 1, "n": 2}},
+		"too late":                     {pods: pods("a"), ends: at(31), want: map[string]int64{"x": 2, "y": 2, "z": 2, "n": 2}},
+		"it does not say when it ends": {pods: pods("a"), want: map[string]int64{"x": 2, "y": 2, "z": 2, "n": 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBookkeeping()
+			for gang, starts := range map[string]time.Time{"z": at(30), "n": {}, "y": at(20), "x": at(10)} {
+				if !b.Reserve(Reservation{Owner: ownerNamed(gang + EveryLeaf), Node: "n1", Amount: amountOf(2), Starts: starts}, b.now.Add(time.Hour), b.now) {
+					t.Fatal("not reserved")
+				}
+			}
+			before := b.View()
+			for _, pod := range tc.pods {
+				a := Asker{Ends: tc.ends}
+				if tc.gang != "" {
+					a.Gang = ownerNamed(tc.gang).Gang
+				}
+				b.Occupy(a, "n1", pod)
+			}
+			got := map[string]int64{}
+			for _, x := range b.View().On("n1") {
+				rest := x.Rest(func(uid types.UID) bool { return uid != tc.gone })
+				got[x.Owner.Gang.Name] = rest.Pods
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			for _, x := range before.On("n1") {
+				if len(x.Occupied) > 0 {
+					t.Error("an earlier View has changed")
+				}
+			}
+		})
+	}
+}
+
+// pods returns pods that each have half of what is reserved for a gang of TestOccupy.
+func pods(uids ...types.UID) (list []Occupied) {
+	for _, uid := range uids {
+		list = append(list, Occupied{Pod: uid, Amount: amountOf(1)})
+	}
+	return list
+}

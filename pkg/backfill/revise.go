@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package backfill
+
+import (
+	"time"
+
+	"github.com/muster-project/muster/pkg/placement"
+)
+
+// A promise is exchanged for another one only if that brings the start forward by leastGain, and by a tenth of the time
+// that is left; if no start is known, by an eighth of what is in use. Otherwise it would wander, and room that others
+// have given up would be held in vain.
+const (
+	leastGain  = time.Minute
+	timeMargin = 10
+	useMargin  = 8
+)
+
+// Held is a promise that was made earlier, as it stands now.
+type Held struct {
+	// Behind are those of its pods that still run. A pod that runs longer than it promised has no known end.
+	Behind []Pod
+}
+
+// Starts returns when the gang can start at the latest. Zero: not known.
+func (h *Held) Starts(now time.Time) time.Time {
+	last := now
+	for i := range h.Behind {
+		ends, known := h.Behind[i].endsAfter(now)
+		if !known {
+			return time.Time{}
+		}
+		if ends.After(last) {
+			last = ends
+		}
+	}
+	return last
+}
+
+// Holds reports whether the gang would fit if the pods that it waits for had ended. The World is left as it was.
+func (h *Held) Holds(problem placement.Problem, w World, budget placement.Budget) bool {
+	ids := make([]int, len(h.Behind))
+	for i := range h.Behind {
+		ids[i] = h.Behind[i].ID
+	}
+	w.Free(ids)
+	defer w.Restore(ids)
+	problem.Preferred, budget.Unexplained = nil, true
+	plan, short := placement.Minimum(problem, w, budget)
+	if short != nil {
+		return false
+	}
+	w.Undo(len(plan))
+	return true
+}
+
+// GivesWay reports whether another promise takes the place of one that holds.
+func (h *Held) GivesWay(to *Promise, now time.Time) bool {
+	starts := h.Starts(now)
+	switch {
+	case starts.IsZero() && to.Starts.IsZero():
+		inUse := int64(0)
+		for i := range h.Behind {
+			inUse += h.Behind[i].Amount
+		}
+		return to.InUse < inUse && (inUse-to.InUse)*useMargin >= inUse
+	case starts.IsZero() || to.Starts.IsZero():
+		return starts.IsZero()
+	}
+	gain := starts.Sub(to.Starts)
+	return gain >= leastGain && gain >= starts.Sub(now)/timeMargin
+}
