@@ -251,6 +251,10 @@ func template(object manifest) (string, error) {
 	case "ConfigMap":
 		blank(object["data"], "config.yaml", "|{{- tpl .Values.scheduler.config . | nindent 4 }}")
 	}
+	if group, _, _ := strings.Cut(object["apiVersion"].(string), "/"); group == "monitoring.coreos.com" {
+		fieldAt(object, "metadata", "labels").(map[string]any)["zz"] = "BLANK-LABELS" // the last one
+		blanks["zz: BLANK-LABELS"] = "{{- with .Values.monitoring.labels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}"
+	}
 
 	data, err := yaml.Marshal(object)
 	if err != nil {

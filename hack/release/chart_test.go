@@ -134,6 +134,7 @@ tag: v9
 imagePullSecrets: [{name: mirror}]
 userRoles: {enabled: false}
 priorityClasses: [{name: training, value: 100, preemptionPolicy: Never}]
+monitoring: {enabled: true, labels: {release: kube-prometheus-stack}}
 scheduler:
   replicas: 3
   resources: {limits: {memory: 9Gi}}
@@ -148,6 +149,7 @@ scheduler:
 		text, err := yaml.Marshal(map[string]any{
 			"spec": got["Deployment/muster-scheduler"]["spec"], "class": got["PriorityClass/training"],
 			"config": got["ConfigMap/muster-scheduler-config"]["data"], "view": got["ClusterRole/muster-view"],
+			"labels": fieldAt(got["ServiceMonitor/muster-scheduler"], "metadata", "labels"),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -155,6 +157,7 @@ scheduler:
 		for _, want := range []string{
 			"image: mirror.example.com/muster-scheduler:v9", "- name: mirror", "replicas: 3", "memory: 9Gi", "pool: control",
 			"key: control", "- -v=4", "value: 100", "preemptionPolicy: Never", "kind: KubeSchedulerConfiguration", "view: null",
+			"labels:\n  app.kubernetes.io/name: muster-scheduler\n  app.kubernetes.io/part-of: muster\n  release: kube-prometheus-stack\n",
 		} {
 			if !bytes.Contains(text, []byte(want)) {
 				t.Errorf("%q is missing in\n%s", want, text)
