@@ -38,6 +38,8 @@ LDFLAGS := -X github.com/muster-project/muster/pkg/version.Version=$(VERSION) \
 	-X k8s.io/component-base/version.gitTreeState=clean
 
 CONTROLLER_GEN := bin/controller-gen
+CRD_REF_DOCS   := bin/crd-ref-docs
+GOVULNCHECK    := bin/govulncheck
 LINT           := bin/lint
 
 # Whatever is not an integration test is a unit test. Every integration package has a control plane of its own, with ports
@@ -182,8 +184,12 @@ lint: $(LINT) ## Run go vet, staticcheck and the analyzers of hack/lint
 	go vet -tags long,workloads -vettool=$(LINT) ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...
 	@cd hack/lint && go test -mod=mod .
 
+.PHONY: vulnerabilities
+vulnerabilities: build $(GOVULNCHECK) ## Fail if a program contains code with a known vulnerability, if the database can be reached
+	@hack/vulnerabilities.sh
+
 .PHONY: verify
-verify: $(CONTROLLER_GEN) ## Fail if generated files, vendor, go.mod or formatting differ from what they should be
+verify: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Fail if generated files, vendor, go.mod or formatting differ from what they should be
 	@hack/verify.sh
 
 ##@ Generate
@@ -198,8 +204,11 @@ manifests: $(CONTROLLER_GEN) ## Write the CRDs of the API types
 	go run ./hack/crds manifests/crds
 
 .PHONY: docs
-docs: ## Write docs/events.md from the constants of the API packages, and docs/chart.md from the values of the chart
+docs: $(CRD_REF_DOCS) ## Write the references in docs: of fields, events, metrics, the commands of kubectl muster, and the values of the chart
 	go run ./hack/eventdoc docs/events.md
+	go run ./hack/reference docs
+	@$(CRD_REF_DOCS) --log-level=ERROR --config=hack/apidoc/config.yaml --templates-dir=hack/apidoc --renderer=markdown \
+		--source-path=pkg/apis --output-path=docs/api.md
 	@cd hack/release && go run -mod=mod . -manifests ../../manifests -readme ../../docs/chart.md
 
 .PHONY: vendor
@@ -217,6 +226,12 @@ fmt: ## Format the Go files
 # Tools have modules of their own: what they need stays out of ours. No absolute paths: one with a space in it is two targets.
 $(CONTROLLER_GEN): hack/tools/go.mod hack/tools/go.sum
 	cd hack/tools && go build -mod=mod -o ../../$@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(CRD_REF_DOCS): hack/tools/go.mod hack/tools/go.sum
+	cd hack/tools && go build -mod=mod -o ../../$@ github.com/elastic/crd-ref-docs
+
+$(GOVULNCHECK): hack/tools/go.mod hack/tools/go.sum
+	cd hack/tools && go build -mod=mod -o ../../$@ golang.org/x/vuln/cmd/govulncheck
 
 # Without the commit in it: go vet repeats everything when the tool differs.
 $(LINT): hack/lint/go.mod hack/lint/go.sum $(filter-out %_test.go,$(wildcard hack/lint/*.go))

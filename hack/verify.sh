@@ -31,7 +31,7 @@ git ls-files --cached --others --exclude-standard -- . ':(exclude)vendor' | whil
 	cp -p "$file" "$copy/$file" # with its time: make looks at it
 done
 ln -s "$root/vendor" "$copy/vendor"
-ln -s "$root/bin" "$copy/bin" # controller-gen
+ln -s "$root/bin" "$copy/bin" # controller-gen, crd-ref-docs
 
 regenerated() { # target, folder: regenerate in the copy and print what differs
 	make -s -C "$copy" "$1" >"$work/log" 2>&1 || {
@@ -96,7 +96,7 @@ shared() {
 
 check "deepcopy functions of the API types" "make generate" deepcopy
 check "CRDs of the API types" "make manifests" crds
-check "docs/events.md, docs/chart.md" "make docs" generated_docs
+check "references in docs" "make docs" generated_docs
 check "go.mod and go.sum of every module" "make vendor" modules
 check "versions of hack/controlplane" "hack/update-kubernetes.sh" shared
 check "vendor/" "make vendor" vendored

@@ -3,10 +3,7 @@
 package gangadmission
 
 import (
-	"bytes"
 	"fmt"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -205,28 +202,6 @@ func TestResultsOfSearchesAreCounted(t *testing.T) {
 				t.Errorf("searches by result (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// Every metric of the scheduler is in docs/configuration.md.
-func TestMetricsAreDocumented(t *testing.T) {
-	t.Parallel()
-	source, err := os.ReadFile("metrics.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	docs, err := os.ReadFile("../../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := regexp.MustCompile(`Subsystem: "muster", Name: "(\w+)"`).FindAllSubmatch(source, -1)
-	if len(names) == 0 {
-		t.Fatal("no metric was found")
-	}
-	for _, name := range names {
-		if !bytes.Contains(docs, []byte("`muster_"+string(name[1])+"`")) {
-			t.Errorf("muster_%s is not documented", name[1])
-		}
 	}
 }
 

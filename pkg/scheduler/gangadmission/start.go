@@ -35,7 +35,7 @@ const ticksPerSecond = int(time.Second / tickInterval)
 // start connects the core to the API server: it starts the informers (StartAfter), and the writers once this process
 // leads. The scheduler starts its own informers.
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
-	registerAllMetrics()
+	RegisterMetrics()
 	logger := klog.FromContext(ctx)
 	g.useListers(h)
 	g.evictions = evictionRunner{
