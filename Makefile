@@ -117,7 +117,7 @@ push: ## Push the images in dist/ to a registry to which you have logged in: mak
 
 .PHONY: presubmit
 presubmit: ROUNDS := 1
-presubmit: verify lint release-dry-run test ## Run everything that has to pass before a change is merged
+presubmit: verify lint release-dry-run vulnerabilities test ## Run everything that has to pass before a change is merged
 
 # Integration tests mostly wait. The unit tests take what they leave, since they have the lower priority.
 .PHONY: test
