@@ -25,7 +25,7 @@ const intro = `<!-- Written by "make docs" from the constants in pkg/apis. Do no
 Every condition type, every reason of a condition and every reason of an event that Muster adds to those of kube-scheduler. Reasons do not change
 between releases without a note in the changelog; messages may change at any time.
 
-` + "```" + `
+` + "```" + `sh
 kubectl events --for podgroup/NAME          # why a gang waits
 kubectl events --for podcliqueset/NAME      # what became of a workload
 kubectl describe podgroup NAME              # conditions, with reasons and messages

@@ -3,12 +3,21 @@
 package workload
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/test/controlplane"
 )
 
@@ -64,5 +73,100 @@ func TestManifestsOfTheGuides(t *testing.T) {
 	}
 	if applied < 6 {
 		t.Errorf("%d manifests found, want at least those of README, topology.md, training.md, lifecycle.md and updates.md", applied)
+	}
+}
+
+// documented runs the commands of a document that mention something in the namespace of the test, with these texts
+// replaced, and returns what they print.
+func (w *world) documented(document, mention string, replace ...string) string {
+	w.t.Helper()
+	text, err := os.ReadFile("../../../docs/" + document)
+	w.must(err, "reading docs")
+	bin, err := filepath.Abs("../../../bin")
+	w.must(err, "finding bin")
+	for _, block := range strings.Split(string(text), "```sh\n")[1:] {
+		commands, _, _ := strings.Cut(block, "```")
+		if !strings.Contains(commands, mention) {
+			continue
+		}
+		commands = strings.NewReplacer(append(replace, "kubectl ", "kubectl --namespace="+w.namespace+" ")...).Replace(commands)
+		shell := exec.CommandContext(w.ctx, "sh", "-ec", commands)
+		shell.Env = append(os.Environ(), "KUBECONFIG="+cp.AdminKubeconfig(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		output, err := shell.CombinedOutput()
+		if err != nil {
+			w.t.Fatalf("docs/%s: %s\n%v: %s", document, commands, err, output)
+		}
+		return string(output)
+	}
+	w.t.Fatalf("docs/%s has no command with %q", document, mention)
+	return ""
+}
+
+// TestCommandsOfTheGuides runs what the guides show about a set on the set of docs/lifecycle.md.
+func TestCommandsOfTheGuides(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	text, err := os.ReadFile("../../../docs/lifecycle.md")
+	w.must(err, "reading docs")
+	w.apply(manifest.FindStringSubmatch(string(text))[1])
+	w.untilAvailable("chat")
+	says := func(output string, words ...string) {
+		t.Helper()
+		for _, word := range words {
+			if !strings.Contains(output, word) {
+				t.Errorf("no %q in\n%s", word, output)
+			}
+		}
+	}
+	says(w.documented("lifecycle.md", "MinAvailableBreached"), "UNTIL", "podclique.grove.io/chat-0-router", "chat-0-model: ", `"reason":`)
+	says(w.documented("updates.md", "REVISION is"), "REVISION", "chat-0-model-1-worker", "POD-TEMPLATE-HASH")
+	says(w.documented("updates.md", "UPDATED: replicas"), "UPDATED", "condition met", "Progressing")
+	says(w.documented("events.md", "kubectl events", "NAME", "chat", "podgroup/NAME", "podgroup/chat-0"), "Admitted", "Conditions:")
+	for _, pod := range w.pods() {
+		if strings.HasPrefix(pod.Name, "chat-0-router-1-") {
+			w.documented("updates.md", "kubectl delete pod", "chat-0-router-1-x7k2p", pod.Name)
+			return
+		}
+	}
+	t.Error("there is no pod like chat-0-router-1-x7k2p")
+}
+
+// TestPolicyOfTheGuide: with the policy of docs/preemption.md, bound to a namespace, no gang there protects itself.
+func TestPolicyOfTheGuide(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 0)
+	text, err := os.ReadFile("../../../docs/preemption.md")
+	w.must(err, "reading docs")
+	_, policy, found := strings.Cut(string(text), "  ```yaml\n  apiVersion: admissionregistration.k8s.io/v1\n")
+	policy, _, closed := strings.Cut(policy, "  ```\n")
+	if !found || !closed {
+		t.Fatal("docs/preemption.md has no policy")
+	}
+	policy = "apiVersion: admissionregistration.k8s.io/v1\n" + strings.ReplaceAll(policy[len("  "):], "\n  ", "\n")
+	w.must(cp.ApplyYAML(w.ctx, policy), "creating the policy")
+	w.must(cp.ApplyYAML(w.ctx, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-non-preemptible-gangs}
+spec:
+  policyName: no-non-preemptible-gangs
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+w.namespace+`}}}
+`), "binding the policy")
+	create := func(name, preemptibility string) error {
+		return w.client.Create(w.ctx, &v2alpha2.PodGroup{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.namespace},
+			Spec:       v2alpha2.PodGroupSpec{MinMember: ptr.To(int32(1)), Preemptibility: v2alpha2.Preemptibility(preemptibility)},
+		})
+	}
+	tries := 0
+	// The API server learns of a policy after a moment, and without an event.
+	w.must(wait.PollUntilContextTimeout(w.ctx, 50*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		tries++
+		err := create(fmt.Sprint("protected-", tries), "non-preemptible")
+		return err != nil && strings.Contains(err.Error(), "gangs have to be preemptible here"), nil
+	}), "creating a gang that is refused")
+	for _, allowed := range []string{"", "preemptible"} {
+		w.must(create("plain"+allowed, allowed), "creating a gang that is allowed")
 	}
 }

@@ -5,6 +5,7 @@ package workloadapi
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,6 +114,20 @@ func (i *installation) admitted(ctx context.Context, program string) []string {
 		i.t.Errorf("a pod that keeps its capabilities: %v, want that Pod Security refuses it", err)
 	}
 	return pod.Spec.Containers[0].Args
+}
+
+// runDeployments does what the default scheduler does for the pods of the Deployments, until the test ends. Their
+// kubelets are simulated: the programs themselves run as processes.
+func (i *installation) runDeployments(ctx context.Context, node string) {
+	pods := i.cp.Client().CoreV1().Pods(controlplane.MusterNamespace)
+	go func() {
+		_ = controlplane.Until(ctx, pods, metav1.ListOptions{FieldSelector: "spec.nodeName="}, func(waiting []*corev1.Pod) bool {
+			for _, p := range waiting {
+				_ = pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: p.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}, metav1.CreateOptions{})
+			}
+			return false
+		})
+	}()
 }
 
 // checkRights fails the test if a program was refused something.
@@ -241,7 +256,7 @@ func TestInstallAndUninstall(t *testing.T) {
 		p.Kill()
 	}
 	i.documented("configuration.md", "grove.io/pod-tracking") // of the job's pods
-	i.kubectl("delete -k ../../../manifests/crds")
+	i.documented("configuration.md", "delete -k manifests/crds")
 	i.pods(ctx, 0)
 }
 
@@ -293,12 +308,14 @@ func TestOperations(t *testing.T) {
 	}
 	t.Cleanup(cp.Stop)
 	i := &installation{user: newUser(t, cp), cp: cp}
-	if _, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 2, GPUs: 8}); err != nil {
+	nodes, err := cp.CreateNodes(ctx, controlplane.NodeOptions{Count: 2, GPUs: 8, Labels: map[string]string{"nvidia.com/gpu.present": "true"}})
+	if err != nil {
 		t.Fatal(err)
 	}
-	i.kubectl("apply --server-side -k ../../../manifests/crds")
+	i.runDeployments(ctx, nodes[0])
+	i.documented("configuration.md", "-k manifests/crds\nkubectl apply --server-side -k manifests\n")
+	i.documented("configuration.md", "rollout status") // an upgrade to the same
 	i.kubectl("wait --for=condition=Established crd --all")
-	i.kubectl("apply --server-side -k ../../../manifests")
 	i.kubectl("delete validatingwebhookconfiguration,mutatingwebhookconfiguration muster-webhooks")
 	if _, err := cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}); err != nil {
 		t.Fatal(err)
@@ -309,6 +326,7 @@ func TestOperations(t *testing.T) {
 	}
 
 	i.kubectl("wait -n muster-system --for=jsonpath={.spec.holderIdentity} lease/muster-scheduler lease/muster-controller --timeout=60s")
+	i.kubectl("-n muster-system wait --for=jsonpath={.status.readyReplicas}=2 deployment --all --timeout=60s") // READY 2/2
 	i.documented("operations.md", "get deployments")
 	i.documented("operations.md", ".spec.renewTime")
 	i.documented("operations.md", "openssl x509")
@@ -321,17 +339,43 @@ func TestOperations(t *testing.T) {
 	accepted := func(ctx context.Context) (bool, error) { return i.Create(ctx, i.typed(), client.DryRunAll) == nil, nil }
 	check(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, accepted))
 
+	secrets := cp.Client().CoreV1().Secrets(controlplane.MusterNamespace)
+	marks, err := secrets.Get(ctx, "muster-scheduler-marks", metav1.GetOptions{})
+	check(t, err)
+	i.documented("security.md", "muster-scheduler-marks", "k-0123abcd", string(marks.Data["current"]))
+	if marks, err = secrets.Get(ctx, marks.Name, metav1.GetOptions{}); err != nil || len(marks.Data) != 2 || string(marks.Data["current"]) != "k-2026-11" {
+		t.Errorf("keys after the replacement: %v, %v", slices.Collect(maps.Keys(marks.Data)), err)
+	}
+	i.create(i.typed())
+	i.pods(ctx, 13)
+	i.documented("configuration.md", "delete podcliquesets --all")
+	i.pods(ctx, 0)
+
 	controller.Kill()
 	if err := i.Create(ctx, i.typed(), client.DryRunAll); err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 		t.Errorf("a PodCliqueSet without muster-controller: %v, want that the webhook cannot be called", err)
 	}
+	i.documented("configuration.md", "kubectl label namespace default")
+	groves := i.typed()
+	groves.Namespace = "default"
+	check(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return i.Create(ctx, groves.DeepCopy(), client.DryRunAll) == nil, nil
+	}))
 	i.documented("operations.md", "delete -k manifests/webhooks")
 	check(t, wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, time.Minute, true, accepted))
 	i.documented("operations.md", "apply --server-side -k manifests/webhooks")
+
+	i.documented("configuration.md", "kubectl taint nodes")
+	i.kubectl("apply -f ../../../manifests/components/monitoring/roles.yaml")
+	i.documented("configuration.md", "create rolebinding")
+	prometheus := " --as=system:serviceaccount:monitoring:prometheus-k8s"
+	i.kubectl("auth can-i get /metrics" + prometheus)
+	i.kubectl("auth can-i watch endpointslices.discovery.k8s.io -n muster-system" + prometheus)
+	i.documented("configuration.md", "delete -k manifests     #")
 }
 
-// documented runs the commands of a page of docs that mention something.
-func (i *installation) documented(document, mention string) {
+// documented runs the commands of a page of docs that mention something, with these texts replaced.
+func (i *installation) documented(document, mention string, replace ...string) {
 	i.t.Helper()
 	page, err := os.ReadFile("../../../docs/" + document)
 	check(i.t, err)
@@ -340,6 +384,7 @@ func (i *installation) documented(document, mention string) {
 		if !strings.Contains(commands, mention) {
 			continue
 		}
+		commands = strings.NewReplacer(replace...).Replace(commands)
 		bin, err := filepath.Abs("../../../bin")
 		check(i.t, err)
 		shell := exec.CommandContext(i.t.Context(), "bash", "-euo", "pipefail", "-c", commands)

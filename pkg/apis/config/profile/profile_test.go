@@ -251,17 +251,7 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 // TestASecondProfileIsASecondStanza loads the example of docs/configuration.md.
 func TestASecondProfileIsASecondStanza(t *testing.T) {
 	t.Parallel()
-	docs, err := os.ReadFile("../../../../docs/configuration.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(docs), "\n## A second profile\n")
-	_, example, _ := strings.Cut(section, "```yaml\n")
-	example, _, found := strings.Cut(example, "```")
-	if !found {
-		t.Fatal("docs/configuration.md has no example of a second profile")
-	}
-	cfg, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" + example))
+	cfg, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" + exampleOf(t, "## A second profile")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,6 +273,35 @@ func TestASecondProfileIsASecondStanza(t *testing.T) {
 		if diff := cmp.Diff(want, namesOf(p.ListPlugins())); diff != "" {
 			t.Errorf("plugins of %s (-built in +got):\n%s", schedulerName, diff)
 		}
+	}
+}
+
+// exampleOf returns the first YAML below a heading of docs/configuration.md.
+func exampleOf(t *testing.T, heading string) string {
+	t.Helper()
+	docs, err := os.ReadFile("../../../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(docs), "\n"+heading+"\n")
+	_, example, _ := strings.Cut(section, "```yaml\n")
+	example, _, found := strings.Cut(example, "```")
+	if !found {
+		t.Fatalf("docs/configuration.md has no example below %q", heading)
+	}
+	return example
+}
+
+// TestArgumentsAsDocumented gives an argument as docs/configuration.md does, but with another value than the default.
+func TestArgumentsAsDocumented(t *testing.T) {
+	t.Parallel()
+	example := strings.NewReplacer("\n", "\n  ", "30s", "45s").Replace("\n" + exampleOf(t, "### Arguments of GangAdmission"))
+	cfg, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: muster-scheduler" + example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := gangAdmissionArgs(t, cfg).RepairTimeout.Duration; got != 45*time.Second {
+		t.Errorf("repairTimeout is %v", got)
 	}
 }
 
