@@ -15,7 +15,8 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// The guide has every command and every flag of its own, and its screens are those of the golden files.
+// The guide has every command and every flag of its own, and its screens, and that of README, are those of the golden
+// files.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../../docs/cli.md")
@@ -23,6 +24,10 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	guide := string(data)
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	check := func(cmd *cobra.Command) {
 		if !strings.Contains(guide, "\n## "+cmd.Name()+"\n") {
 			t.Errorf("docs/cli.md has no section about %s", cmd.Name())
@@ -36,13 +41,16 @@ func TestGuide(t *testing.T) {
 	for _, cmd := range NewCommand("kubectl-muster", Streams{}).Commands() {
 		check(cmd)
 	}
-	for _, name := range []string{"cordoned-why-mid-80", "topology-tree-chat-80"} {
+	for _, name := range []string{"cordoned-why-mid-80", "topology-tree-chat-80", "cordoned-top-80"} {
 		screen, err := os.ReadFile("testdata/" + name + ".golden")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(guide, "```\n"+string(screen)+"```") {
 			t.Errorf("docs/cli.md has another screen than testdata/%s.golden", name)
+		}
+		if name == "cordoned-why-mid-80" && !strings.Contains(string(readme), "```sh\nkubectl muster why mid\n```\n\n```\n"+string(screen)+"```") {
+			t.Errorf("README.md has another screen than testdata/%s.golden", name)
 		}
 	}
 }

@@ -128,25 +128,6 @@ next:
 	}
 }
 
-// The commands of the README that show output are those of the tutorial.
-func TestReadmeQuotesTheTutorial(t *testing.T) {
-	t.Parallel()
-	shown := map[string][]string{}
-	for _, c := range commandsOf(t, "docs/tutorial.md", "Your first gang") {
-		line := strings.TrimPrefix(c.line, "bin/")
-		shown[line] = append(shown[line], strings.Join(c.output, "\n"))
-	}
-	quoted := commandsOf(t, "README.md", "It waits: why")
-	if len(quoted) == 0 {
-		t.Error("README.md shows no command")
-	}
-	for _, c := range quoted {
-		if output := strings.Join(c.output, "\n"); !slices.Contains(shown[c.line], output) {
-			t.Errorf("%s: README.md shows\n%s\nand the tutorial\n%s", c.line, output, strings.Join(shown[c.line], "\n\n"))
-		}
-	}
-}
-
 // elided shortens the lines whose counterpart in shown ends with "...".
 func elided(lines, shown []string) []string {
 	lines = slices.Clone(lines)
