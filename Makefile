@@ -4,6 +4,9 @@
 export CGO_ENABLED := 0
 export GOFLAGS     := -trimpath
 
+# What make build builds; make demo needs less.
+PROGRAMS := ./cmd/...
+
 # How often tests repeat what depends on chance or timing: once in the presubmit, and the full number in `make test-long`.
 export ROUNDS ?= 3
 LONG_ROUNDS   ?= 50
@@ -60,6 +63,7 @@ help: ## Show this list
 		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
+demo: PROGRAMS := ./cmd/muster-scheduler ./cmd/muster-controller
 demo: build controlplane ## Show gangs, services and a training job that start, wait, recover, roll, restart and preempt on a real control plane
 	@go run ./test/demo
 
@@ -74,10 +78,10 @@ cluster-down: ## End the cluster of cluster-up
 ##@ Build
 
 .PHONY: build
-build: ## Build muster-scheduler, muster-controller and muster-wait into bin/
+build: ## Build muster-scheduler, muster-controller, muster-wait and kubectl-muster into bin/
 	@mkdir -p bin
-	@echo "building Muster $(VERSION) (some minutes the first time)"
-	@go build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+	@echo "building Muster $(VERSION) (about 5 minutes the first time, on two cores)"
+	@go build -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl, if out of date
