@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// runs are what users can copy from the documents, and the test that runs or applies it: shell commands and manifests by
-// a text in them, "" for all others of the document. Blocks of commands without a language are those that no test can
-// run: they need a registry, a network or hours.
+// runs are what users can copy from the documents, and the test that runs or applies it: shell commands and manifests
+// by a text in them, "" for all others of the document. Blocks of commands without a language are those that no test
+// can run: they need a registry, a network or hours.
 var runs = []struct{ document, language, mention, test string }{
 	{"README.md", "yaml", "", "TestManifestsOfTheGuides"},
 	{"README.md", "sh", "kubectl muster why mid", "TestGuide"},

@@ -74,7 +74,8 @@ var (
 	registerMetrics sync.Once
 )
 
-// RegisterMetrics adds the metrics of this package to those that the scheduler serves. Calls after the first do nothing.
+// RegisterMetrics adds the metrics of this package to those that the scheduler serves. Calls after the first do
+// nothing.
 func RegisterMetrics() {
 	registerMetrics.Do(func() {
 		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, preemptions, preemptionDuration, preemptionVictims, preemptionTime, preemptionsEnded, gatedPods, waitingGangs, reservationsNow, markKeys)
