@@ -47,9 +47,6 @@ type Attempt struct {
 	// Progress is how far it and those before came, if it was cut.
 	Progress gangs.Progress
 	Until    time.Time // when something that the attempt took into account is no longer known; zero: never
-	// Extender: it was refused for lack of the answer of an HTTP extender, and no other event than that helps; nil: it
-	// was not.
-	Extender *kubescheduler.ExtenderFailure
 	// OwnChange: it was refused before nodes were considered: only a change of the gang, or of a Topology that it
 	// names, helps.
 	OwnChange bool
@@ -88,10 +85,7 @@ func (b *Backlog) waitAfter(logger klog.Logger, a Attempt, now time.Time) gangs.
 	}
 	t := b.track(logger, a)
 	what := gangs.Wait{Took: a.Took, Progress: a.Progress, Until: a.Until}
-	switch {
-	case a.Extender != nil:
-		what.Again = a.Extender.Until
-	case a.Cut:
+	if a.Cut {
 		what.Again = now.Add(max(minPause, sliceShare*a.Took))
 	}
 	asker := a.Asker // the functions must not keep the attempt, and with it the snapshot, while the gang waits
@@ -237,9 +231,6 @@ func (t *tracked) needs(a Attempt, fitsOf func(gangs.Shape) int) (needs []gangs.
 
 // events returns the kinds of events that may help, and the topics for which the gang waits.
 func (t *tracked) events(a Attempt) (helps causes, topics []gangs.Topic) {
-	if a.Extender != nil {
-		return extenderAnswers, extenderAnswers.topics()
-	}
 	helps = t.helps
 	if !slices.ContainsFunc(a.Classes, dependsOnBound) {
 		helps &^= boundPod

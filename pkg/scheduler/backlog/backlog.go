@@ -139,7 +139,7 @@ func (b *Backlog) recordCauses(c causes, source types.UID) {
 	b.eventMu.Lock()
 	b.pending.causes |= c
 	b.inCycle.causes |= c
-	if c&^(boundPod|otherPods|extenderAnswers) != 0 { // these help no gang that had a plan
+	if c&^(boundPod|otherPods) != 0 { // these help no gang that had a plan
 		if len(b.sources) > maxPodEvents {
 			source = ""
 		}
@@ -151,9 +151,6 @@ func (b *Backlog) recordCauses(c causes, source types.UID) {
 	default:
 	}
 }
-
-// ExtenderAnswered records that a plan need not wait for an HTTP extender any longer.
-func (b *Backlog) ExtenderAnswered() { b.recordCauses(extenderAnswers, "") }
 
 // NominationGone records that a node on which room was kept for a nominated pod is free: no event reports it if the pod
 // is assumed on another node.

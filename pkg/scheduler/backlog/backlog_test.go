@@ -46,7 +46,6 @@ func TestEventsAfterAFailedPlan(t *testing.T) {
 			b.Observe(fwk.ClusterEvent{Resource: fwk.PersistentVolumeClaim, ActionType: fwk.Update}, nil, nil)
 		}, want: true},
 		"a nomination is gone": {observe: func(b *Backlog) { b.NominationGone() }, want: true},
-		"an extender answers":  {observe: func(b *Backlog) { b.ExtenderAnswered() }},
 		"a plan is in force":   {observe: func(b *Backlog) { b.RoomClaimed() }},
 	} {
 		t.Run(name, func(t *testing.T) {

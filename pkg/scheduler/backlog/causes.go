@@ -28,8 +28,6 @@ const (
 	otherNodes
 	// nominationGone: a pod for which nodes kept room is gone, or its room is on another node.
 	nominationGone
-	// extenderAnswers: an HTTP extender for which plans waited has answered, or may be asked again.
-	extenderAnswers
 )
 
 // topics returns the topic of each cause in the set.

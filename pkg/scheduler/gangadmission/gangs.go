@@ -50,7 +50,6 @@ type Gangs struct {
 	registry    *gangs.Registry
 	binds       *bindLimiter
 	refusals    *kubescheduler.Refusals
-	extenders   *kubescheduler.Extenders
 	released    released
 	explained   sync.Map // UIDs of members whose current cycle fails for a reason that was reported for another member
 	claims      allocations
@@ -94,12 +93,11 @@ func New() *Gangs {
 			klog.Background().Error(err, "muster: ending the process")
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		},
-		registry:  gangs.New(),
-		refusals:  kubescheduler.NewRefusals(),
-		extenders: kubescheduler.NewExtenders(),
-		leading:   make(chan struct{}),
-		profiles:  map[string]kubescheduler.Profile{},
-		gated:     sets.New[string](),
+		registry: gangs.New(),
+		refusals: kubescheduler.NewRefusals(),
+		leading:  make(chan struct{}),
+		profiles: map[string]kubescheduler.Profile{},
+		gated:    sets.New[string](),
 
 		othersGates: othersGates{pods: map[types.UID]*corev1.Pod{}},
 	}
@@ -135,7 +133,6 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 		return err
 	}
 	g.backlog = backlog.New(g.clock, kubescheduler.NewShapes(sched), g.registry)
-	g.extenders.Answered = g.backlog.ExtenderAnswered
 	g.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
 		Clock: g.clock, Gated: g.admits, Observe: g.observe, WaitsForRoom: g.waitsForRoom, Gone: g.backlog.Gone,
 	})

@@ -15,7 +15,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/backlog"
@@ -58,7 +57,6 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		return drop("it needs more than room")
 	}
 	placements, refusal, cut := pl.place(work, snapshot, limit)
-	extender, partial := snapshot.ExtenderFailure() // with a plan, too: its answers are not for a later one
 	if refusal != nil && work.Passes() {
 		return drop(string(refusal.Reason))
 	}
@@ -67,9 +65,9 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RefusedBy: snapshot.RefusedBy, Pods: work.Pods, VolumeClaim: snapshot.VolumeClaim,
 			Domains: domainsOf(work, snapshot), Nodes: nodes, Task: work.Task, Asker: work.Asker(),
-			Took: pl.gangs.clock.Since(start), Cut: (cut || partial) && extender == nil, Progress: work.Progress, Until: snapshot.KnownUntil(), Extender: extender,
+			Took: pl.gangs.clock.Since(start), Cut: cut, Progress: work.Progress, Until: snapshot.KnownUntil(),
 		}
-		if !a.Cut && extender == nil {
+		if !cut {
 			pl.makeRoom(logger, work, snapshot, limit, &a)
 		}
 		pl.refuse(logger, work, *refusal, a)
@@ -180,11 +178,6 @@ func (d *deadline) addPreferences(now time.Time) {
 
 func (d *deadline) preferencesExpired() bool { return d.clock.Now().After(d.preferences) }
 
-// extend adds time that was not spent on planning.
-func (d *deadline) extend(by time.Duration) {
-	d.preferences, d.end = d.preferences.Add(by), d.end.Add(by)
-}
-
 const maxCuts = 4
 
 // newSnapshot divides the pods of the work into classes, and returns the state of the cluster for their plan, and its
@@ -203,7 +196,6 @@ func (pl *Admission) newSnapshot(ctx context.Context, work *gangs.Work, nodes []
 	snapshot, err := kubescheduler.NewSnapshot(ctx, pl.profile, nodes, work.Classes, kubescheduler.Options{
 		Cache: pl.filterCache, Refusals: pl.gangs.refusals, Unwinds: pl.gangs.isUnwinding, Now: start, Expired: limit.isOver,
 		Pods: c.Size, Members: c.Members, SharedClaims: c.SharedClaims, SharedVolumes: c.SharedVolumes,
-		Extenders: pl.gangs.extenders, Waited: limit.extend,
 		Reserved: pl.registry.Reservations(), Asker: work.Asker(), Leaves: work.Leaves(),
 	})
 	return snapshot, limit, err
@@ -272,9 +264,6 @@ func (pl *Admission) explain(work *gangs.Work, snapshot *kubescheduler.Snapshot,
 		why = podgroup.ExplainSurplus(work.Problem, work.Singles, snapshot)
 	}
 	why = podgroup.WithFormerNodes(why, formerNodes(work, snapshot))
-	if extender, _ := snapshot.ExtenderFailure(); extender != nil {
-		why = podgroup.Refusal{Reason: v2alpha2.ReasonSchedulerError, Message: message.Shorten(extender.Message, message.MaxCondition)}
-	}
 	if podgroup.MayLackDomain(why) {
 		if labels, found := snapshot.FindUnnested(podgroup.UnorderedLabels(work.Tree, work.Group)); found {
 			why = podgroup.WithUnnestedLabels(why, labels)

@@ -52,13 +52,16 @@ func (pl *Admission) recordRefusedMember(ctx context.Context, pod *corev1.Pod, n
 	}
 }
 
-// recordFailedMember records that a member was refused when it was reserved on its node, or prepared for it. pod is the
-// assumed pod.
+// recordFailedMember records that a member was refused when it was reserved on its node, or prepared for it, or that
+// its cycle ended with an error before. pod is the assumed pod, if it was assumed.
 func (g *Gangs) recordFailedMember(ctx context.Context, profile kubescheduler.Profile, pod *corev1.Pod, status *fwk.Status) {
 	node := pod.Spec.NodeName
 	why := kubescheduler.StatusOnNode(status, node)
 	// A plan that is aborted cancels the preparation of its members. A plugin may refuse the pod nevertheless.
 	isReleased, fails := g.released.has(pod.UID)
+	if !isReleased {
+		g.apply(klog.FromContext(ctx), g.registry.AbortUnplaced(pod.UID, status.Message()+kubescheduler.ExtenderAdvice(profile, pod), g.clock.Now()))
+	}
 	if !fails && !(isReleased && node != "" && why.IsRejected() && why.Plugin() != Name) {
 		return
 	}

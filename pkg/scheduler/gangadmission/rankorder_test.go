@@ -143,11 +143,10 @@ func TestPreferredLevelsTakeHalfOfTheTime(t *testing.T) {
 	d := &deadline{clock: clock, limit: 200 * time.Millisecond}
 	d.restart(start, 0)
 	d.addPreferences(start)
-	d.extend(10 * time.Millisecond)
 	for _, tt := range []struct {
 		after             time.Duration
 		preferences, plan bool
-	}{{110 * time.Millisecond, false, false}, {111 * time.Millisecond, true, false}, {310 * time.Millisecond, true, false}, {311 * time.Millisecond, true, true}} {
+	}{{100 * time.Millisecond, false, false}, {101 * time.Millisecond, true, false}, {300 * time.Millisecond, true, false}, {301 * time.Millisecond, true, true}} {
 		clock.SetTime(start.Add(tt.after))
 		if d.preferencesExpired() != tt.preferences || d.isOver() != tt.plan {
 			t.Errorf("after %s: expired %t and %t, want %t and %t", tt.after, d.preferencesExpired(), d.isOver(), tt.preferences, tt.plan)

@@ -63,10 +63,34 @@ func (r *Registry) AbortPlanOf(uid types.UID, cause AbortCause, reason string, n
 	if p == nil || p.open || p.aborted {
 		return Effects{}
 	}
+	return r.abortAndPause(p, cause, reason, now)
+}
+
+// notPlaced is the reason of a plan of which a member has no node after its cycle.
+const notPlaced = "a member was not placed where it was planned"
+
+// AbortUnplaced ends the plan that is being committed because the cycle of a member ended before its node was asked or
+// reserved for it, by an error: of an HTTP extender for example. It does nothing if the pod is in no such plan, or its
+// cycle got further.
+func (r *Registry) AbortUnplaced(uid types.UID, why string, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	p := r.planOf(uid)
+	if p == nil || p != r.committing {
+		return Effects{}
+	}
+	if s := p.member(uid); s.assumed || s.settled {
+		return Effects{}
+	}
+	return r.abortAndPause(p, AbortRefused, notPlaced+": "+why, now)
+}
+
+func (r *Registry) abortAndPause(p *Plan, cause AbortCause, reason string, now time.Time) Effects {
 	g := p.gang
 	r.abortPlan(p, cause, reason)
 	if g.plan != nil {
-		return r.endCall(Effects{})
+		return r.endCall(Effects{Dirty: []Key{g.key}})
 	}
 	g.backOff(p, now)
 	return r.endCall(r.evaluate(g, now))

@@ -162,7 +162,7 @@ func (r *Registry) NextMember() *corev1.Pod {
 	for p := r.committing; p != nil; p = r.committing {
 		if last := p.handed - 1; last >= 0 && !p.members[last].assumed && !p.members[last].settled {
 			g := p.gang
-			r.abortPlan(p, AbortRefused, "a member was not placed where it was planned")
+			r.abortPlan(p, AbortRefused, notPlaced)
 			g.backOff(p, p.progress)
 			r.reindex(g)
 			continue

@@ -105,6 +105,47 @@ func TestPlanLife(t *testing.T) {
 			s.wantAborted(true)
 			s.releases("a").wantQuiet()
 		},
+		"a member whose cycle ends with an error ends the plan, and the gang says why": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a")
+			_ = next(s)
+			s.effects = s.r.AbortUnplaced("b", "no answer", s.now)
+			s.wantAborted(true)
+			if diff := cmp.Diff([]Key{gangG}, s.effects.Dirty); diff != "" {
+				t.Errorf("status to be written (-want +got):\n%s", diff)
+			}
+			s.releases("a").wantQuiet()
+			if f, _ := s.r.Facts(gangG); f.Failure != notPlaced+": no answer" {
+				t.Errorf("failure %q", f.Failure)
+			}
+			if got := next(s); got != "" {
+				t.Errorf("Next() = %q, want none", got)
+			}
+		},
+		"so does the leader, whose cycle made the plan, and is not handed out again": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c")
+			s.effects = s.r.AbortUnplaced("a", "no answer", s.now)
+			s.wantAborted(true).wantQuiet()
+			if got := next(s); got != "" {
+				t.Errorf("Next() = %q, want none", got)
+			}
+			if diff := cmp.Diff([]Key{gangG}, s.effects.Dirty); diff != "" {
+				t.Errorf("status to be written (-want +got):\n%s", diff)
+			}
+			s.wantLeader("").after(minBackoff).wantLeader("a")
+		},
+		"an error of a pod that is in no plan, or got further, ends none": func(t *testing.T, s *story) {
+			s.r.AbortUnplaced("a", "no answer", s.now)
+			s.commits("a", "b", "c").assumes("a").r.AbortUnplaced("a", "no answer", s.now)
+			if got := next(s); got != "b" {
+				t.Fatalf("Next() = %q, want b", got)
+			}
+			s.r.RecordMemberRefused("b", "node n refused it", true, s.now)
+			s.r.AbortUnplaced("b", "no answer", s.now)
+			if got := next(s); got != "" { // the node of c has refused b
+				t.Fatalf("Next() = %q, want none", got)
+			}
+			s.wantAborted(false) // when the doomed plan ends
+		},
 		"after an abort the next leader waits for the back-off": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a")
 			s.r.AbortPlanOf("b", AbortRefused, "node n refused", s.now)

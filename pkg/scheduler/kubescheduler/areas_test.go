@@ -16,14 +16,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
-	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
+
+// placeAll places pods of a class until there is no room, and returns their nodes.
+func placeAll(w *Snapshot, class int) (nodes []string) {
+	for {
+		node, ok := w.Place(class, "")
+		if !ok {
+			return nodes
+		}
+		nodes = append(nodes, node)
+	}
+}
 
 // nodeNames returns the names of an area's nodes.
 func nodeNames(w *Snapshot, a placement.Area) []string {
@@ -541,8 +550,8 @@ func TestDomainsOfConfinedClasses(t *testing.T) {
 	}
 }
 
-// TestConfinedClassesHaveDevicesAndExtenders: what claims and extenders allow on a node holds in an area, too.
-func TestConfinedClassesHaveDevicesAndExtenders(t *testing.T) {
+// TestConfinedClassesHaveDevices: what claims allow on a node holds in an area, too.
+func TestConfinedClassesHaveDevices(t *testing.T) {
 	t.Parallel()
 	objects := append(racks(4, 8), deviceClass("gpu", "gpu.example.com", ""))
 	for i, devices := range []int{1, 2, 0, 3} {
@@ -564,19 +573,6 @@ func TestConfinedClassesHaveDevicesAndExtenders(t *testing.T) {
 		t.Errorf("placed where there are devices in the rack (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]int{noDevices: 2}, w.Explain(r1, "").Reasons); diff != "" {
-		t.Errorf("reasons (-want +got):\n%s", diff)
-	}
-
-	server := &fakeapi.Extender{Answer: accepts("n0", "n3")}
-	x := newClusterWith(t, []config.Extender{served(t, server)}, racks(4, 2)...).patiently(patient(), "g", classPod("a").GPUs(1).Obj())
-	if diff := cmp.Diff([]int{2, 2}, x.Rooms(0, "rack", 0)); diff != "" {
-		t.Errorf("Rooms with an extender (-want +got):\n%s", diff)
-	}
-	r1 = x.Within(0, areaNamed(t, x, "rack", 0, "r1"))
-	if diff := cmp.Diff([]string{"n3", "n3"}, placeAll(x, r1)); diff != "" {
-		t.Errorf("placed where the extender accepts it in the rack (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]int{"node(s) have no widgets": 1, "Insufficient nvidia.com/gpu": 1}, x.Explain(r1, "").Reasons); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }

@@ -67,7 +67,6 @@ type class struct {
 	devices     *deviceDemand       // nil: no devices need to be allocated
 	limits      map[int]limit       // by node: how many more pods the real cycles accept; nil: no limit is known
 	limitsUntil time.Time           // when the first of the limits expires
-	notExtended map[int]string      // by node: why the extenders do not take the class there
 	known       *filterResults      // nil: not judged yet
 	scan        scan                // over all nodes
 	scans       map[place]*scan     // over the nodes of domains and areas

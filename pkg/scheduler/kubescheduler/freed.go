@@ -95,8 +95,8 @@ func (w *Snapshot) runningPod(id int) (fwk.PodInfo, int) {
 // one node.
 func (w *Snapshot) WhyFreedRoomIsUnknown() string {
 	for _, c := range w.classes {
-		for _, x := range w.inquiry.interested(c.info.Pod) {
-			if x.IsFilter() || x.SupportsPreemption() {
+		for _, x := range w.f.Extenders() {
+			if (x.IsFilter() || x.SupportsPreemption()) && x.IsInterested(c.info.Pod) {
 				return fmt.Sprintf("extender %s has a say in the nodes of the pods, and cannot be asked about nodes whose pods have ended", x.Name())
 			}
 		}

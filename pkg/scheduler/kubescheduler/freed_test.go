@@ -19,7 +19,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/preemption"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
-	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -432,15 +431,20 @@ func TestFreedPodsWithReservations(t *testing.T) {
 
 func TestWhyFreedRoomIsUnknown(t *testing.T) {
 	t.Parallel()
-	server := &fakeapi.Extender{Answer: accepts("n0")}
+	filters := config.Extender{URLPrefix: "http://127.0.0.1/never-asked", FilterVerb: "filter", Weight: 1}
+	scores, managed, preempts := filters, filters, filters
+	scores.FilterVerb, scores.PrioritizeVerb = "", "prioritize"
+	preempts.FilterVerb, preempts.PreemptVerb = "", "preempt"
+	managed.ManagedResources = []config.ExtenderManagedResource{{Name: "example.com/widgets", IgnoredByScheduler: true}}
 	for name, tc := range map[string]struct {
 		extenders []config.Extender
 		unknown   bool
 	}{
 		"no extender":                   {},
-		"an extender filters":           {extenders: []config.Extender{served(t, server)}, unknown: true},
-		"an extender only scores":       {extenders: []config.Extender{served(t, server, prioritizes, func(c *config.Extender) { c.FilterVerb = "" })}},
-		"it is not asked about the pod": {extenders: []config.Extender{served(t, server, onlyManaged)}},
+		"an extender filters":           {extenders: []config.Extender{filters}, unknown: true},
+		"an extender chooses victims":   {extenders: []config.Extender{preempts}, unknown: true},
+		"an extender only scores":       {extenders: []config.Extender{scores}},
+		"it is not asked about the pod": {extenders: []config.Extender{managed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

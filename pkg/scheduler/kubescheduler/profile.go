@@ -76,6 +76,21 @@ func CheckPluginOrder(sched *scheduler.Scheduler, gate, admission string) error 
 
 const notWhole = "the scheduler configuration does not let gangs be admitted as a whole"
 
+// ExtenderAdvice returns what to do if the cycle of a pod has failed because of an HTTP extender, as a clause. "": none
+// can be the reason.
+func ExtenderAdvice(profile Profile, pod *corev1.Pod) string {
+	var names []string
+	for _, x := range profile.Extenders() {
+		if x.IsFilter() && !x.IsIgnorable() && x.IsInterested(pod) {
+			names = append(names, x.Name())
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; if extender %s is the reason, repair or remove it, or set ignorable: true if pods may be placed without it", strings.Join(names, " or "))
+}
+
 func binderProblems(extenders []fwk.Extender, admission string) []string {
 	var problems []string
 	for _, e := range extenders {

@@ -9,11 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 func TestOrderProblems(t *testing.T) {
@@ -114,6 +117,40 @@ func TestAnExtenderThatBindsIsRefused(t *testing.T) {
   extender http://127.0.0.1/binder binds pods: bindings of gangs have to pass Admission; remove its bindVerb`
 	if err == nil || err.Error() != want {
 		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, fmt.Sprint(err)))
+	}
+}
+
+// failing is an extender that a pod with the label is asked about.
+type failing struct {
+	fwk.Extender
+	name              string
+	filter, ignorable bool
+}
+
+func (f failing) Name() string                      { return f.name }
+func (f failing) IsFilter() bool                    { return f.filter }
+func (f failing) IsIgnorable() bool                 { return f.ignorable }
+func (f failing) IsInterested(pod *corev1.Pod) bool { return pod.Labels["app"] != "other" }
+
+type extendedProfile struct {
+	Profile
+	list []fwk.Extender
+}
+
+func (p extendedProfile) Extenders() []fwk.Extender { return p.list }
+
+func TestExtenderAdvice(t *testing.T) {
+	t.Parallel()
+	pod, other := wrappers.MakePod("p", "ml").Obj(), wrappers.MakePod("o", "ml").Label("app", "other").Obj()
+	profile := extendedProfile{list: []fwk.Extender{
+		failing{name: "http://a", filter: true}, failing{name: "http://b", filter: true, ignorable: true}, failing{name: "http://c"}, failing{name: "http://d", filter: true},
+	}}
+	want := "; if extender http://a or http://d is the reason, repair or remove it, or set ignorable: true if pods may be placed without it"
+	if diff := cmp.Diff(want, ExtenderAdvice(profile, pod)); diff != "" {
+		t.Errorf("advice (-want +got):\n%s", diff)
+	}
+	if got := ExtenderAdvice(profile, other); got != "" {
+		t.Errorf("advice for a pod that no extender knows: %q", got)
 	}
 }
 

@@ -27,7 +27,6 @@ const keptRankings = 8
 // units of the main resource, so that partially used nodes are filled first (docs/decisions, G17).
 type ranking struct {
 	used        int64
-	anew        bool    // for one plan only
 	generations []int64 // of the filter result that was ranked; 0 = never
 	scores      []int64
 	free        []int64
@@ -138,7 +137,6 @@ func (w *Snapshot) updateRanking(c *class, r *ranking, changed []int) {
 func (w *Snapshot) rankForPlan(c *class) *ranking {
 	known, t := c.known, &w.cache.nodes
 	r := newRanking(len(t.nodes))
-	r.anew = true
 	var pass []fwk.NodeInfo
 	var ask []int
 	for i, why := range known.reasons {

@@ -35,15 +35,10 @@ type Refusals struct {
 const (
 	// knownFor is Refusals.KnownFor by default: the stock scheduler tries a refused pod again after this time, too.
 	knownFor = 5 * time.Minute
-	// knownObjects bounds the validity of refusals by extenders and for lack of devices or volumes, which depend on
-	// objects that do not belong to the node.
+	// knownObjects bounds the validity of refusals for lack of devices or volumes, which depend on objects that do not
+	// belong to the node, and of the first refusal by an extender.
 	knownObjects = time.Minute
-	// minKnown and maxKnown bound the validity of a failure that is no refusal, of an extender. It doubles with each
-	// failure.
-	minKnown = time.Second
-	// minFailed is minKnown of a node, counted from the last node of the class that has failed for the first time: if
-	// the first node were tried again before all others are found out, that would be no news, and the pauses that
-	// follow would let all of it be forgotten.
+	// minFailed and maxKnown bound the validity of a failure that is no refusal. It doubles with each failure.
 	minFailed = 4 * time.Second
 	maxKnown  = time.Minute
 	// recently is how long the same refusal of a node that has changed in the meantime is no news. A node may change
@@ -58,8 +53,9 @@ type refusal struct {
 	accepted int
 	why      string
 	since    time.Time
-	until    time.Time
-	failures int // consecutive failures that were no refusals
+	lasts    time.Duration
+	until    time.Time // since + lasts, or later (keepKnown)
+	failures int       // consecutive ones that are no news of the node itself: each is known for twice as long
 
 	isNew      bool                 // the state has not been computed
 	without    func(types.UID) bool // if so: whether a pod is one of the plan, which do not belong to it; nil: none is
@@ -121,22 +117,27 @@ func (r *Refusals) Record(f framework.Framework, refused Refusal, now time.Time)
 	case !refused.Status.IsRejected():
 		lasts = min(minFailed<<min(old.failures, 10), maxKnown)
 		n.failures = old.failures + 1
-		if old.since.IsZero() {
-			r.keepFailures(key, now.Add(lasts), now)
-		}
 		n.why = "node(s) recently failed to take a pod of this kind"
-	case LacksDevices(refused.Status), InputsOf(refused.Status.Plugin()).Volumes, refused.Status.Plugin() == "": // no plugin: an extender
+	case refused.Status.Plugin() == "": // an extender, which may refuse all nodes, for example until there is a quota
+		lasts = min(lasts, knownObjects<<min(old.failures, 10))
+		n.failures = old.failures + 1
+	case LacksDevices(refused.Status), InputsOf(refused.Status.Plugin()).Volumes:
 		lasts = min(lasts, knownObjects)
 	}
-	n.until = now.Add(lasts)
+	if old.since.IsZero() {
+		r.keepKnown(key, lasts, now)
+	}
+	n.lasts, n.until = lasts, now.Add(lasts)
 	r.classes[key][refused.Node] = n
 	return old.since.IsZero() || n.accepted < old.accepted || now.Sub(old.since) >= recently
 }
 
-// keepFailures keeps what is known of nodes that failed to take a pod of the class at least for so long.
-func (r *Refusals) keepFailures(key string, until, now time.Time) {
+// keepKnown keeps what is known of other nodes of the class when one has refused for the first time: at least for so
+// long, but not longer than it lasts. If the first node were tried again before all others are found out, that would be
+// no news, and the pauses that follow would let all of it be forgotten. One of 5,000 nodes may be found out at a time.
+func (r *Refusals) keepKnown(key string, lasts time.Duration, now time.Time) {
 	for _, known := range r.classes[key] {
-		if known.failures > 0 && now.Before(known.until) && known.until.Before(until) {
+		if until := now.Add(min(lasts, known.lasts)); now.Before(known.until) && known.until.Before(until) {
 			known.until = until
 		}
 	}

@@ -198,7 +198,7 @@ func TestHowLongARefusalIsKnown(t *testing.T) {
 		again  []time.Duration // for how long each refusal is known
 	}{
 		"a plugin refused":  {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin("Other"), []time.Duration{knownFor, knownFor}},
-		"an extender did":   {fwk.NewStatus(fwk.Unschedulable, "no"), []time.Duration{knownObjects, knownObjects}},
+		"an extender did":   {fwk.NewStatus(fwk.Unschedulable, "no"), []time.Duration{knownObjects, 2 * knownObjects, 4 * knownObjects, knownFor, knownFor}},
 		"devices lacked":    {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin(names.DynamicResources), []time.Duration{knownObjects}},
 		"volumes lacked":    {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin(names.VolumeBinding), []time.Duration{knownObjects}},
 		"a plugin failed":   {fwk.NewStatus(fwk.Error, "no").WithPlugin("Other"), []time.Duration{minFailed, 2 * minFailed, 4 * minFailed}},
@@ -230,10 +230,28 @@ func TestHowLongARefusalIsKnown(t *testing.T) {
 	}
 }
 
-// Attempts that find out which nodes fail may take longer than a failure is known. Nothing is forgotten as long as they
-// find further nodes; afterwards all of it is.
-func TestFailuresAreKnownUntilAllNodesAreFoundOut(t *testing.T) {
+// Attempts that find out which nodes fail, or refuse, may take longer than that is known. Nothing is forgotten as long
+// as they find further nodes; afterwards all of it is.
+func TestRefusalsAreKnownUntilAllNodesAreFoundOut(t *testing.T) {
 	t.Parallel()
+	for name, tc := range map[string]struct {
+		status *fwk.Status
+		lasts  time.Duration
+	}{
+		"they fail":            {fwk.NewStatus(fwk.Error, "no").WithPlugin("Other"), minFailed},
+		"an extender refuses":  {fwk.NewStatus(fwk.Unschedulable, "no"), knownObjects},
+		"the nodes themselves": {fwk.NewStatus(fwk.Unschedulable, "no").WithPlugin("Other"), knownFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			findsOutAllNodes(t, tc.status, tc.lasts)
+		})
+	}
+}
+
+// findsOutAllNodes tries node after node, which answer with the status, for longer than that is known.
+func findsOutAllNodes(t *testing.T, status *fwk.Status, lasts time.Duration) {
+	t.Helper()
 	const nodes = 6
 	c := newCluster(t, racks(nodes, 8)...)
 	pod := classPod("a").GPUs(1).Obj()
@@ -250,17 +268,17 @@ func TestFailuresAreKnownUntilAllNodesAreFoundOut(t *testing.T) {
 		if !ok {
 			t.Fatal("no node is left to be tried")
 		}
-		if !refusals.Record(c.f, Refusal{Pod: pod, Node: node, Status: fwk.NewStatus(fwk.Error, "no").WithPlugin("Other")}, now) {
+		if !refusals.Record(c.f, Refusal{Pod: pod, Node: node, Status: status}, now) {
 			t.Fatalf("node %s is tried again before the others", node)
 		}
-		now = now.Add(minFailed * 3 / 4)
+		now = now.Add(lasts * 3 / 4)
 	}
 	if node, ok := place(); ok {
 		t.Fatalf("node %s is tried again before the others are known", node)
 	}
-	now = now.Add(minFailed / 4)
+	now = now.Add(lasts / 4)
 	if _, ok := place(); !ok {
-		t.Error("failures are known for too long")
+		t.Error("it is known for too long")
 	}
 }
 

@@ -449,7 +449,7 @@ func (in *Inputs) Add(other Inputs) {
 func (w *Snapshot) RefusedBy(index int) (in Inputs, counted bool) {
 	c := w.classes[index]
 	counted = c.devices == nil && c.skip.Has(names.DynamicResources) || !w.cache.enabledPlugins(names.DynamicResources)
-	in = Inputs{Devices: c.devices != nil, Others: c.limits != nil || len(w.inquiry.interested(c.info.Pod)) > 0}
+	in = Inputs{Devices: c.devices != nil, Others: c.limits != nil}
 	if c.refuse != nil {
 		other := InputsOf(c.refuse.Plugin())
 		other.Others = other == Inputs{}

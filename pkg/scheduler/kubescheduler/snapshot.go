@@ -52,7 +52,6 @@ type Snapshot struct {
 	placed    []placed
 	reached   []reachedScan // heights ascend
 	expired   func() bool
-	inquiry   *inquiry
 	asked     int // nodes visited; the time is checked every 32 nodes
 	outOfTime bool
 
@@ -94,10 +93,6 @@ type Options struct {
 	// on a node for a plan that was aborted; nil: none is.
 	Refusals *Refusals
 	Unwinds  func(types.UID) bool
-	// Extenders asks the HTTP extenders of the profile; nil: one without a memory. Waited is called when it has waited
-	// for them; nil: nobody is told.
-	Extenders *Extenders
-	Waited    func(time.Duration)
 	// Reserved is what is reserved on nodes; nil: nothing. Asker is the gang that is planned, Leaves are the leaves of
 	// the classes. What is reserved for a leaf of the gang is available only to the classes of that leaf.
 	Reserved *reservations.View
@@ -141,10 +136,6 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	if opts.Unwinds == nil {
 		opts.Unwinds = func(types.UID) bool { return false }
 	}
-	if opts.Extenders == nil {
-		opts.Extenders = NewExtenders()
-	}
-	w.inquiry = &inquiry{of: opts.Extenders, list: f.Extenders(), gang: opts.Asker.Gang, logger: w.logger, reportWait: opts.Waited}
 	devices := devicesOf(f)
 	for i, pod := range classes {
 		pods := 2
@@ -298,7 +289,7 @@ func (w *Snapshot) whyBarred(c *class, i int) string {
 	if l, ok := c.limits[i]; ok && l.accepted == 0 {
 		return l.why
 	}
-	return c.notExtended[i]
+	return ""
 }
 
 // findConflict checks constraints that a filter skipped at PreFilter does not evaluate: planned pods whose required
@@ -481,9 +472,7 @@ func (w *Snapshot) findNodesOf(c *class) {
 		return
 	}
 	c.known = w.resultsOf(c)
-	r := w.rankingOf(c)
-	c.scan.order = r.order
-	w.askExtenders(c, r)
+	c.scan.order = w.rankingOf(c).order
 }
 
 // scanOf returns the nodes of the domain in the area that take the class, best first. It returns false if there are

@@ -485,11 +485,11 @@ const (
 	// pod, or on nodes that other rules exclude, such as affinity between pods. The
 	// message contains the sizes, or the rules.
 	ReasonFragmented Reason = "Fragmented"
-	// ReasonSchedulerError: an error inside the scheduler, of the API server or of
-	// an HTTP extender.
+	// ReasonSchedulerError: an error inside the scheduler or of the API server.
 	ReasonSchedulerError Reason = "SchedulerError"
 	// ReasonBackingOff: an attempt failed after it was planned, for example because
-	// the API server refused a binding, and the gang waits for the next one. The
+	// the API server refused a binding or an HTTP extender did not answer, and the
+	// gang waits for the next one. The
 	// message contains the cause of the last failure.
 	ReasonBackingOff Reason = "BackingOff"
 	// ReasonBehindInQueue: other gangs are tried first, or pods of the gang are about to be preempted.
