@@ -79,9 +79,6 @@ type Facts struct {
 	// RefusedSurplus: the refused attempt was for surplus; otherwise it was for the minimum of a new gang, or for a
 	// refill: of the minimum, or of a sub-group above it.
 	RefusedSurplus bool
-	// WaitsForPlan: the last attempt was made while the pods of another gang were being placed, and found no plan
-	// beside them.
-	WaitsForPlan bool
 	// Failures counts consecutive plans that were aborted or bound only in part; the next attempt waits for its
 	// back-off. Failure is why the last of them failed, "" if that is not known; FailingSince is when the first one
 	// did.

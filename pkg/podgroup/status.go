@@ -235,8 +235,6 @@ func explainBlocked(f Facts) (reason v2alpha2.Reason, text, advice string) {
 		return f.Refused.Reason, f.Refused.Message, ""
 	case f.LosesPods:
 		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist; it is tried again when its pods that are being preempted terminate", message.Count(minimum, "pod")), ""
-	case f.WaitsForPlan:
-		return v2alpha2.ReasonBehindInQueue, fmt.Sprintf("needs %s, they exist, but cannot be placed beside a gang of lower priority that is being placed; it is tried again right after that", message.Count(minimum, "pod")), ""
 	case f.Failures > 0:
 		return v2alpha2.ReasonBackingOff, describeFailures(f), ""
 	default:

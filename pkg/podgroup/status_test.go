@@ -230,16 +230,6 @@ func TestStatus(t *testing.T) {
 					"needs 8 pods, they exist; waits for its turn")),
 			},
 		},
-		"beside a plan there is no room": {
-			group: flat().Obj(),
-			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, WaitsForPlan: true, Failures: 1},
-			want: v2alpha2.PodGroupStatus{
-				ObservedGeneration: 3, Phase: v2alpha2.PodGroupWaiting, Scheduled: "0/8", Reason: v2alpha2.ReasonBehindInQueue,
-				Summary: "needs 8 pods, they exist, but cannot be placed beside a gang of lower priority that is being placed; it is tried again right after that",
-				Conditions: conditions(notAdmitted(v2alpha2.ReasonBehindInQueue), unsatisfied(v2alpha2.ReasonBehindInQueue,
-					"needs 8 pods, they exist, but cannot be placed beside a gang of lower priority that is being placed; it is tried again right after that")),
-			},
-		},
 		"behind others": {
 			group: flat().Obj(),
 			facts: Facts{Created: gang.Counts{"": 8}, Usable: gang.Counts{"": 8}, Ahead: 2, FirstAhead: "train-a"},

@@ -51,7 +51,6 @@ type orderScene struct {
 	cycles  int       // that have begun
 	spent   time.Time // until when early attempts have used up their 5 % of the time
 	plans   []*failing
-	passed  []*modelGang  // whose plans are being handed out, and passed by the attempt that is running
 	after   time.Duration // gangs.Options.SingleSurplusAfter
 	grew    time.Time     // when an event occurred last, or a refused gang was woken: room may have grown
 	counts  *orderCounts
@@ -68,7 +67,6 @@ type orderCounts struct {
 
 	refills, surplus, lost       atomic.Int64 // plans of gangs that run, by what they place
 	singles, beside              atomic.Int64 // likewise: single pods, and those beside a sub-group that waits
-	passed, dropped              atomic.Int64 // plans that passed another one, and attempts that did not
 	held                         atomic.Int64 // plans before surplus that lets room grow
 	vanished, recreated, ungated atomic.Int64 // gangs
 }
@@ -97,7 +95,6 @@ type modelGang struct {
 	lasted   time.Duration // the last attempt, until its plan failed
 	tried    bool          // it was tried and not placed
 	cycle    int           // its last cycle
-	dropped  *modelGang    // beside whose plan it did not fit
 	could    time.Time     // since when its surplus has had room, and was not tried; zero: it has none
 	// What was delivered since the last attempt began, and since its last cycle began, which may have seen what
 	// occurred before.
@@ -217,7 +214,7 @@ func (s *orderScene) plan(g *modelGang, pods []int) []int {
 		for i, rack := range other.racks {
 			switch {
 			case rack == noRack:
-			case other.kind == anywhere && !s.isFailingPod(other, i) && !slices.Contains(s.passed, other): // those have no node yet
+			case other.kind == anywhere && !s.isFailingPod(other, i): // those have no node yet
 				beside[rack]++
 			case other.kind == device:
 				devices[rack]--
@@ -369,17 +366,17 @@ func (s *orderScene) happen(c causes, of types.UID) {
 // schedule does one cycle of the scheduling loop. It returns false if the queue is empty.
 func (s *orderScene) schedule() bool {
 	s.endFailing()
-	leader := s.firstActive(func(types.UID) bool { return true })
+	leader := s.firstActive()
 	if leader != nil {
 		s.runCycle(leader)
 	}
 	return leader != nil
 }
 
-// firstActive returns the first leader in the queue of those that may be selected, nil if there is none.
-func (s *orderScene) firstActive(may func(types.UID) bool) (leader *corev1.Pod) {
-	for uid, pod := range s.active {
-		if may(uid) && (leader == nil || s.r.RankOf(pod, time.Time{}).Compare(s.r.RankOf(leader, time.Time{})) < 0) {
+// firstActive returns the first leader in the queue, nil if there is none.
+func (s *orderScene) firstActive() (leader *corev1.Pod) {
+	for _, pod := range s.active {
+		if leader == nil || s.r.RankOf(pod, time.Time{}).Compare(s.r.RankOf(leader, time.Time{})) < 0 {
 			leader = pod
 		}
 	}
@@ -431,13 +428,6 @@ func (s *orderScene) attempt(leader *corev1.Pod) bool {
 	}
 	const took = time.Millisecond // not all of it in the loop, whose share is not the subject here
 	s.clock.SetTime(s.clock.Now().Add(took))
-	if racks == nil && work.Passes() {
-		s.say("%s does not pass", key.Name)
-		s.counts.dropped.Add(1)
-		g.tried, g.pause, g.dropped = false, time.Time{}, s.passed[len(s.passed)-1]
-		s.apply(s.r.DropAttempt(work, s.clock.Now()))
-		return false
-	}
 	if racks == nil {
 		s.say("%s is refused", key.Name)
 		g.tried, g.pause = true, time.Time{}
@@ -513,11 +503,8 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, pods, r
 	if plan == nil {
 		s.fail("%s: %s", key.Name, why)
 	}
-	s.say("%s is bound to %v, passing: %t", key.Name, racks, work.Passes())
-	if work.Passes() {
-		s.counts.passed.Add(1)
-	}
-	s.handOut(g, plan, nodes)
+	s.say("%s is bound to %v", key.Name, racks)
+	s.handOut(plan, nodes)
 	if g.fails {
 		s.plans = append(s.plans, &failing{key, g, g.cycle, pods, s.clock.Now().Add(time.Duration(s.rand.Intn(4)) * time.Millisecond)}) // in all less than half a second (docs/decisions, G16)
 		return
@@ -548,10 +535,10 @@ func (s *orderScene) bind(key gangs.Key, g *modelGang, work *gangs.Work, pods, r
 	s.happen(boundPod, g.pods[pods[0]].UID)
 }
 
-// handOut hands out the members of a plan. Between them, other gangs are created and pass, and room becomes free.
-func (s *orderScene) handOut(g *modelGang, plan *gangs.Plan, nodes map[types.UID]string) {
+// handOut hands out the members of a plan. Between them, other gangs are created, and room becomes free.
+func (s *orderScene) handOut(plan *gangs.Plan, nodes map[types.UID]string) {
 	for {
-		if id, _, _, _ := s.r.CommittingPlan(); id != plan.ID {
+		if id, _, _ := s.r.CommittingPlan(); id != plan.ID {
 			return
 		}
 		switch s.rand.Intn(8) {
@@ -560,23 +547,11 @@ func (s *orderScene) handOut(g *modelGang, plan *gangs.Plan, nodes map[types.UID
 		case 1:
 			s.create()
 		}
-		if leader := s.firstActive(s.r.MayPass); leader != nil && s.rand.Intn(2) == 0 {
-			s.passed = append(s.passed, g)
-			s.runCycle(leader)
-			s.passed = s.passed[:len(s.passed)-1]
-			continue
-		}
 		m := s.r.NextMember()
 		if err := s.r.AssumeMember(m.UID, nodes[m.UID], s.clock.Now()); err != nil {
 			s.fail("%s: %v", m.Name, err)
 		}
 	}
-}
-
-// mayNotPass reports whether a gang is not planned beside the plan that is being handed out, if there is one: it is
-// surplus, its priority is not higher, it did not fit, or was refused before and such attempts have used up their time.
-func (s *orderScene) mayNotPass(g *modelGang) bool {
-	return len(s.passed) > 0 && (g.dropped == s.passed[len(s.passed)-1] || !slices.ContainsFunc(g.pods, func(p *corev1.Pod) bool { return s.r.MayPass(p.UID) }))
 }
 
 // letsRoomGrow reports whether surplus may wait although it fits, because room that grows may be for others.
@@ -655,7 +630,7 @@ func (s *orderScene) checkOrder(key gangs.Key, pods []int) {
 	s.t.Helper()
 	for _, other := range s.waiting() {
 		switch g := s.gangs[other]; {
-		case other == key, !g.precedes(s.gangs[key], pods), s.plan(g, g.next()) == nil, s.mayNotPass(g):
+		case other == key, !g.precedes(s.gangs[key], pods), s.plan(g, g.next()) == nil:
 		case s.letsRoomGrow(g):
 			s.counts.held.Add(1)
 		case !g.pause.IsZero() && !g.cycleSince.news:
@@ -1002,7 +977,7 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 	t.Cleanup(func() { // when all seeds are over
 		t.Logf("%d plans failed, %d attempts before the end of a pause, %d plans before a gang in its pause, %d when the time was used up, %d checks in quiet seconds",
 			counts.failed.Load(), counts.early.Load(), counts.first.Load(), counts.beyond.Load(), counts.checks.Load())
-		t.Logf("%d plans passed another one, %d attempts did not; %d plans before surplus that let room grow", counts.passed.Load(), counts.dropped.Load(), counts.held.Load())
+		t.Logf("%d plans before surplus that let room grow", counts.held.Load())
 		t.Logf("plans of gangs that run: %d refills, %d surplus sub-groups, %d that were lost, %d of single pods, %d beside a sub-group; %d gangs with vanished pods, %d recreated, %d with scheduling gates",
 			counts.refills.Load(), counts.surplus.Load(), counts.lost.Load(), counts.singles.Load(), counts.beside.Load(), counts.vanished.Load(), counts.recreated.Load(), counts.ungated.Load())
 		if t.Failed() {
@@ -1014,7 +989,7 @@ func TestRoomIsUsedInTheOrderOfTheQueue(t *testing.T) {
 			}
 		}
 		if counts.failed.Load() == 0 || counts.early.Load() == 0 || counts.freed.Load() == 0 || counts.first.Load() == 0 || counts.checks.Load() == 0 ||
-			counts.passed.Load() == 0 || counts.dropped.Load() == 0 || counts.singles.Load() == 0 || counts.beside.Load() == 0 || counts.held.Load() == 0 ||
+			counts.singles.Load() == 0 || counts.beside.Load() == 0 || counts.held.Load() == 0 ||
 			counts.refills.Load() == 0 || counts.surplus.Load() == 0 || counts.lost.Load() == 0 || counts.vanished.Load() == 0 || counts.recreated.Load() == 0 || counts.ungated.Load() == 0 {
 			t.Error("something did not occur")
 		}

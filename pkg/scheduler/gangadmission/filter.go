@@ -66,7 +66,7 @@ func (pl *Admission) PreFilterExtensions() fwk.PreFilterExtensions { return nil 
 // result.
 func (pl *Admission) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status {
 	if !isMember(pod) {
-		return filterPlain(state, node)
+		return pl.filterPlain(state, node)
 	}
 	data, err := state.Read(stateKey)
 	if err != nil {
@@ -90,10 +90,11 @@ func waitStatus(pod *corev1.Pod) *fwk.Status {
 // plainKey is the key under which the cycle of a pod without a gang stores the data for Filter.
 const plainKey fwk.StateKey = Name + "/reservations"
 
-// plainPod is what Filter needs for a pod without a gang while there are reservations. It is not changed after
-// PreFilter, so that clones of the cycle's state share it.
+// plainPod is what Filter needs for a pod without a gang while there are reservations, or while it passes a plan. It is
+// not changed after PreFilter, so that clones of the cycle's state share it.
 type plainPod struct {
 	reserved *reservations.View
+	passes   bool
 	uses     reservations.Amount
 	asker    reservations.Asker
 }
@@ -107,22 +108,29 @@ func (pl *Admission) preFilterPlain(state fwk.CycleState, pod *corev1.Pod) *fwk.
 		return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the pod "+why+": "+podgroup.LabelAdvice(why))
 	}
 	reserved := pl.registry.Reservations()
-	if reserved == nil {
+	plan, _, _ := pl.registry.CommittingPlan()
+	if reserved == nil && plan == 0 {
 		return fwk.NewStatus(fwk.Skip)
 	}
 	state.Write(plainKey, &plainPod{
-		reserved: reserved, uses: kubescheduler.AmountOf(pod), asker: reservations.Asker{Priority: corev1helpers.PodPriority(pod)},
+		reserved: reserved, passes: plan != 0, uses: kubescheduler.AmountOf(pod), asker: reservations.Asker{Priority: corev1helpers.PodPriority(pod)},
 	})
 	return nil
 }
 
-// filterPlain keeps pods without a gang out of room that is reserved at their priority or a higher one.
-func filterPlain(state fwk.CycleState, node fwk.NodeInfo) *fwk.Status {
+// filterPlain keeps pods without a gang out of room that is reserved at their priority or a higher one, or that members
+// of a plan need which they pass.
+func (pl *Admission) filterPlain(state fwk.CycleState, node fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(plainKey)
 	if err != nil {
 		return nil
 	}
-	if p := data.(*plainPod); !kubescheduler.FitsBeside(p.reserved, node, p.uses, p.asker) {
+	p := data.(*plainPod)
+	var promised reservations.Amount
+	if p.passes {
+		promised = pl.registry.PromisedRoom(node.Node().Name)
+	}
+	if !kubescheduler.FitsBeside(p.reserved, promised, node, p.uses, p.asker) {
 		return fwk.NewStatus(fwk.Unschedulable, kubescheduler.RoomReserved)
 	}
 	return nil

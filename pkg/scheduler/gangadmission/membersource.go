@@ -25,16 +25,8 @@ func (s memberSource) Next() *corev1.Pod {
 	return s.g.registry.NextMember()
 }
 
-func (s memberSource) Committing() (plan uint64, priority int32, passable, passes bool) {
+func (s memberSource) Committing() (plan uint64, priority int32, passable bool) {
 	return s.g.registry.CommittingPlan()
-}
-
-func (s memberSource) MayPass(uid types.UID) bool {
-	return s.g.registry.MayPass(uid)
-}
-
-func (s memberSource) Promised(node string) (pods []*corev1.Pod, classes []string) {
-	return s.g.registry.PromisedPods(node)
 }
 
 func (s memberSource) Lost(uid types.UID) {

@@ -47,19 +47,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		return false
 	}
 	work.TakesMoreThanRoom = snapshot.TakesMoreThanRoom()
-	drop := func(why string) bool {
-		logger.V(2).Info("Gang does not pass the plan that is being committed, planning it afterwards", "reason", why)
-		pl.gangs.apply(logger, pl.registry.DropAttempt(work, pl.gangs.clock.Now()))
-		result = "stale"
-		return false
-	}
-	if work.Passes() && !work.IsPassable() {
-		return drop("it needs more than room")
-	}
 	placements, refusal, cut := pl.place(work, snapshot, limit)
-	if refusal != nil && work.Passes() {
-		return drop(string(refusal.Reason))
-	}
 	if refusal != nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)
 		a := backlog.Attempt{

@@ -20,7 +20,7 @@ import (
 // it is tried again when all of them are assumed.
 func (pl *Admission) PostFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, statuses fwk.NodeToStatusReader) (*fwk.PostFilterResult, *fwk.Status) {
 	if !isMember(pod) {
-		if plan, _, _, _ := pl.registry.CommittingPlan(); plan != 0 {
+		if plan, _, _ := pl.registry.CommittingPlan(); plan != 0 {
 			return nil, fwk.NewStatus(fwk.UnschedulableAndUnresolvable)
 		}
 		return pl.preemptForPod(ctx, pod, statuses)

@@ -11,7 +11,7 @@ import (
 
 // A plan is doomed as soon as the node of one member has refused it: it will not be bound. It is not aborted at once.
 // The remaining members have their cycles too, so that one attempt finds every node that refuses (docs/decisions,
-// G18), but not those of a plan that is passed (pass.go): it would keep its room for as long as that takes.
+// G18).
 
 const (
 	// tryLimit is how long the members of a doomed plan are handed out. A plan of a thousand members takes about as

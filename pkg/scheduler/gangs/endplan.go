@@ -156,6 +156,13 @@ func (r *Registry) finishPlan(p *Plan) {
 	r.endCommitting(p)
 }
 
+// endCommitting records that no further member of the plan is handed out.
+func (r *Registry) endCommitting(p *Plan) {
+	if r.committing == p {
+		r.committing = nil
+	}
+}
+
 // IsUnwinding reports whether members of aborted plans, or of plans that will be, are still assumed. A plan made now
 // would see their reservations.
 func (r *Registry) IsUnwinding() bool {

@@ -167,7 +167,6 @@ func (r *Registry) facts(key Key, buffer *[]row) (f podgroup.Facts, need gang.Co
 		return podgroup.Facts{}, nil, nil, false
 	}
 	f = g.facts(r.now)
-	f.WaitsForPlan = r.waitsForPlan(g)
 	if g.waitsInLine() {
 		p := r.line.places[g]
 		f.Ahead, f.FirstAhead = p.ahead, p.first

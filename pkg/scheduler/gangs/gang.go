@@ -86,7 +86,6 @@ type election struct {
 type attempt struct {
 	refusal   podgroup.Refusal // why the attempt failed
 	refusedAt time.Time        // when; zero = the last attempt was not refused
-	dropped   uint64           // ID of the plan beside which the gang was last found not to fit (pass.go); 0: none
 	changed   bool             // the gang's own pods changed since the attempt began
 	putOff    time.Time        // when it should have been tried since it has changed; zero: it is not due, or was tried
 	progress  Progress         // of attempts that were cut short

@@ -4,7 +4,6 @@ package gangs
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // Plan is a plan in force: which pods are bound to which nodes. Until the barrier opens, either all of them are bound
@@ -43,9 +43,9 @@ type Plan struct {
 	lost      bool                // a member was released
 	told      uint64              // Registry.cycles when gangs that it has refused were told so last
 	arrived   int
-	passable  bool  // see CommittingPlan
-	passes    *Plan // while it is handed out: the plan that is continued afterwards (pass.go); nil = none
-	open      bool  // the barrier: bindings may be posted
+	passable  bool                           // see CommittingPlan
+	amounts   map[string]reservations.Amount // see PromisedRoom; by class
+	open      bool                           // the barrier: bindings may be posted
 	aborted   bool
 	overtaken bool          // aborted in favor of a refill of the gang
 	doom      doom          // doomed.go
@@ -105,7 +105,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	if len(w.Problem.Required) > 0 {
 		p.placed = w.Problem.Nodes
 	}
-	p.passable = w.IsPassable()
+	p.passable = w.isPassable()
 	for i := range placements {
 		pl, x := &placements[i], &p.members[i]
 		x.member, x.leaf, x.node = w.members[pl.Pod.Index], w.Tree.Group(pl.Leaf), pl.Node
@@ -119,9 +119,9 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	if g == nil {
 		return nil, "the gang is gone"
 	}
-	if g.tree != w.Tree || g.plan != nil || g.isLosingPods() || r.committing != nil && (r.committing != w.passes || r.committing.isDoomed()) {
+	if g.tree != w.Tree || g.plan != nil || g.isLosingPods() || r.committing != nil {
 		r.wakeLeaderAgain(g)
-		return nil, "the gang, or the plan that it passes, changed while it was planned"
+		return nil, "the gang changed while it was planned"
 	}
 	profile := g.numbers.Profile()
 	r.planSeq++
@@ -139,7 +139,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	}
 	g.assignMark(p)
 	g.recordUnits(p)
-	g.plan, p.passes, r.committing = p, r.committing, p
+	g.plan, r.committing = p, p
 	g.refusedAt, g.refusal, g.hopeless.refused = time.Time{}, podgroup.Refusal{}, ""
 	g.passed = 0 // after single pods, units come next
 	g.cuts = 0
@@ -179,30 +179,6 @@ func (r *Registry) NextMember() *corev1.Pod {
 	return nil
 }
 
-// CommittingPlan returns the ID and the priority of the plan whose members are being handed out; 0: none. passable: on
-// its nodes the plan occupies all that other pods could take from it, so that they can see it there. passes: it passes
-// another plan (pass.go), whose members keep their room.
-func (r *Registry) CommittingPlan() (id uint64, priority int32, passable, passes bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.committing == nil {
-		return 0, 0, false, false
-	}
-	return r.committing.ID, r.committing.Priority, r.committing.passable, r.committing.passes != nil
-}
-
-// dependsBeyondNode reports whether other pods on other nodes, or devices, may keep the pod from its node.
-func dependsBeyondNode(pod *corev1.Pod) bool {
-	far := func(terms []corev1.PodAffinityTerm) bool {
-		return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return t.TopologyKey != corev1.LabelHostname })
-	}
-	a := pod.Spec.Affinity
-	return len(pod.Spec.ResourceClaims) > 0 ||
-		a != nil && a.PodAffinity != nil && far(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) ||
-		a != nil && a.PodAntiAffinity != nil && far(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) ||
-		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule })
-}
-
 // onNode returns the members that are planned on the node, as indexes. Callers hold Registry.mu.
 func (p *Plan) onNode(node string) []int {
 	if p.byNode == nil {
@@ -212,21 +188,6 @@ func (p *Plan) onNode(node string) []int {
 		}
 	}
 	return p.byNode[node]
-}
-
-// PromisedPods returns the members of the plan that is being committed, and of those that it passes, that are planned
-// on the node and have not been assumed yet, and by member its podgroup.ClassKey: other pods must leave their room.
-func (r *Registry) PromisedPods(node string) (pods []*corev1.Pod, classes []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for p := r.committing; p != nil; p = p.passes {
-		for _, i := range p.onNode(node) {
-			if s := &p.members[i]; !s.assumed && !s.settled {
-				pods, classes = append(pods, s.member.pod), append(classes, s.member.class)
-			}
-		}
-	}
-	return pods, classes
 }
 
 // PlannedNode returns the node of a pod in a plan that is being committed.

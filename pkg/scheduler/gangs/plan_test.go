@@ -21,42 +21,6 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 )
 
-// The room of members that wait for their cycles is promised to them, and to no others.
-func TestPromisedRoom(t *testing.T) {
-	t.Parallel()
-	s := begin(t).group(podGroup().MinMember(3)).members("a", "b", "c").leads("a")
-	promised := func(node string) (names []string) {
-		pods, classes := s.r.PromisedPods(node)
-		for i, pod := range pods {
-			if names = append(names, pod.Name); classes[i] != podgroup.ClassKey(pod) {
-				t.Errorf("%s has class %q", pod.Name, classes[i])
-			}
-		}
-		return names
-	}
-	check := func(when string, wantPlan uint64, want ...string) {
-		t.Helper()
-		if plan, _, _, _ := s.r.CommittingPlan(); plan != wantPlan {
-			t.Errorf("%s plan %d is committed, want %d", when, plan, wantPlan)
-		}
-		if diff := cmp.Diff(want, promised("n")); diff != "" {
-			t.Errorf("%s promised (-want +got):\n%s", when, diff)
-		}
-		if got := promised("other"); got != nil {
-			t.Errorf("%s promised on another node: %v", when, got)
-		}
-	}
-	check("before the plan", 0)
-	s.commits("a", "b", "c")
-	check("at first", 1, "a", "b", "c")
-	s.assumes("a")
-	check("beside the assumed leader", 1, "b", "c")
-	s.assumes("b")
-	check("at last", 1, "c")
-	s.effects = s.r.AbortPlanOf("c", AbortLate, "late", s.now)
-	check("after an abort", 0)
-}
-
 // TestPlanLife covers the events between the commit of a plan and its last binding.
 func TestPlanLife(t *testing.T) {
 	// Three pods wait for their gang of three, and the cycle of a has begun.

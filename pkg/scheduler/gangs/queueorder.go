@@ -32,8 +32,8 @@ type Rank struct {
 type Tier int8
 
 const (
-	// TierCommitting: members of a plan that is being committed. Only kubescheduler.turns lets others pass between
-	// them.
+	// TierCommitting: members of a plan that is being committed. Only kubescheduler.turns lets pods without a gang pass
+	// between them.
 	TierCommitting Tier = iota - 3
 	// TierRepair: a gang that a crash or a failed binding left partially bound. It occupies resources that it cannot
 	// use, so its remaining pods precede all others of any priority, until Options.RepairTimeout is over. The state

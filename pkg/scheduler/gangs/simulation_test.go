@@ -34,7 +34,7 @@ import (
 // must be admitted; then everything is deleted, and nothing may be left.
 func TestAnyOrderOfEvents(t *testing.T) {
 	repeats := 40 * rounds.Number()
-	var released, refused, passed, decided, placed, wasted, early, forPods atomic.Int64
+	var released, refused, decided, placed, wasted, early, forPods atomic.Int64
 	phases, stages := newTransitions(), newStageTransitions()
 	t.Cleanup(func() { // when all seeds are over
 		if !t.Failed() {
@@ -42,7 +42,6 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			stages.check(t, repeats >= 200)
 		}
 		t.Logf("%d pods of partial gangs were released", released.Load())
-		t.Logf("%d plans passed another one", passed.Load())
 		t.Logf("%d decisions to preempt: %d gangs were placed, %d were not although pods were evicted, %d ended before", decided.Load(), placed.Load(), wasted.Load(), early.Load())
 		t.Logf("%d preemptions by pods", forPods.Load())
 		if !t.Failed() && (early.Load() == 0 || forPods.Load() == 0 || placed.Load() < int64(repeats)/50) { // one in 15 seeds is placed
@@ -50,9 +49,6 @@ func TestAnyOrderOfEvents(t *testing.T) {
 		}
 		if refused.Load() < int64(repeats)/10 && !t.Failed() {
 			t.Errorf("only %d members were refused", refused.Load())
-		}
-		if passed.Load() == 0 && repeats >= 400 && !t.Failed() {
-			t.Error("no gang was planned while the members of another one were handed out")
 		}
 		if released.Load() == 0 && !t.Failed() {
 			t.Error("no pod of a partial gang was released")
@@ -73,7 +69,6 @@ func TestAnyOrderOfEvents(t *testing.T) {
 			s.settleDown()
 			s.deleteAll()
 			released.Add(int64(s.released))
-			passed.Add(int64(s.passed))
 			decided.Add(int64(s.evictor.decided))
 			forPods.Add(int64(s.evictor.forPods))
 			placed.Add(int64(s.evictor.ended[evictions.Placed]))
@@ -104,7 +99,6 @@ type simulation struct {
 	repaired      time.Time          // when PodsToRelease was called last
 	ran           map[types.UID]bool // pods that were bound while the minimum of their gang was
 	released      int                // pods
-	passed        int                // plans that passed another one
 
 	// the API server
 	pods   map[types.UID]*corev1.Pod
@@ -786,9 +780,6 @@ func (s *simulation) schedule() {
 		s.endPlanning()
 		return
 	}
-	if s.chance(80) && s.passPlan() {
-		return
-	}
 	if member := s.r.NextMember(); member != nil {
 		q := s.queue[member.Name]
 		if q != nil && !q.active {
@@ -819,19 +810,6 @@ func (s *simulation) schedule() {
 	if first != nil {
 		s.startCycle(first)
 	}
-}
-
-// passPlan begins the cycle of a leader whose gang may pass the plan that is being committed, if there is one.
-func (s *simulation) passPlan() bool {
-	for _, name := range s.queuedNames() {
-		q := s.queue[name]
-		if s.r.MayPass(q.pod.UID) && q.active {
-			s.say("%s passes plan %d", q.pod.UID, s.r.committing.ID)
-			s.startCycle(q)
-			return true
-		}
-	}
-	return false
 }
 
 func (s *simulation) startCycle(q *queued) {
@@ -894,16 +872,6 @@ func (s *simulation) free() map[string]int {
 	}
 	for _, n := range s.used {
 		free[n]--
-	}
-	return free
-}
-
-// freeBesidePlan is free without the room of members of other plans that have not had their cycle.
-func (s *simulation) freeBesidePlan() map[string]int {
-	free := s.free()
-	for n := range free {
-		promised, _ := s.r.PromisedPods(n)
-		free[n] -= len(promised)
 	}
 	return free
 }
@@ -1006,13 +974,7 @@ func (s *simulation) wait() Wait {
 func (s *simulation) endPlanning() {
 	pod, work := s.cycle.pod, s.cycle.work
 	s.cycle = nil
-	placements := simulatedPlan(work, &simulatedWorld{free: s.freeBesidePlan(), s: s})
-	if len(placements) == 0 && work.Passes() {
-		s.say("%s does not pass", pod.UID)
-		s.apply(s.r.DropAttempt(work, s.now))
-		s.backToQueue(pod)
-		return
-	}
+	placements := simulatedPlan(work, &simulatedWorld{free: s.free(), s: s})
 	if len(placements) == 0 {
 		s.say("%s: refused", pod.UID)
 		wait := s.wait()
@@ -1028,9 +990,6 @@ func (s *simulation) endPlanning() {
 		return
 	}
 	s.say("plan %d of %s: %v", plan.ID, work.Gang.Name, placements)
-	if work.Passes() {
-		s.passed++
-	}
 	s.checkPlanned(work.Gang)
 	s.trees[plan.ID], s.plans[plan.ID] = work.Tree, plan
 	if node, ok := s.r.PlannedNode(pod.UID); ok {
@@ -1289,13 +1248,8 @@ func (s *simulation) check() {
 	if unwinding != r.unwinding {
 		s.fail("unwinding is %d, want %d", r.unwinding, unwinding)
 	}
-	for c := r.committing; c != nil; c = c.passes {
-		if c.aborted || !inForce[c] {
-			s.fail("plan %d is being committed, and over", c.ID)
-		}
-		if c.passes != nil && c.Priority <= c.passes.Priority {
-			s.fail("plan %d passes plan %d, whose priority is not lower", c.ID, c.passes.ID)
-		}
+	if c := r.committing; c != nil && (c.aborted || !inForce[c]) {
+		s.fail("plan %d is being committed, and over", c.ID)
 	}
 	for id, p := range s.plans {
 		if !p.open || s.opened[id] {

@@ -39,8 +39,7 @@ type Work struct {
 	// Lacking returns which planned node lacks room now, "" if none does; nil: it is not known. It is set before
 	// CommitPlan and called when the barrier opens, when all members are assumed.
 	Lacking func() string
-	// TakesMoreThanRoom: other pods cannot see on the planned nodes all that the plan takes. It is set before
-	// IsPassable and CommitPlan.
+	// TakesMoreThanRoom: room is not all that the plan takes. It is set before CommitPlan.
 	TakesMoreThanRoom bool
 	// Problem is the problem to plan. For Refill it contains the sub-groups that the tree needs and that are not
 	// admitted, as units (docs/decisions, G12, G20). For LostUnit it contains the pods of sub-groups that lost all of
@@ -59,7 +58,6 @@ type Work struct {
 	Group   *v2alpha2.PodGroup
 	Pods    []*corev1.Pod // by placement.Pod.Index: the waiting pods
 	members []*member     // likewise; must not be read without the lock
-	passes  *Plan         // the plan that the gang passes (pass.go); nil: none
 	have    gang.Counts   // Problem before it was divided, for Required
 	all     map[string][]placement.Pod
 
@@ -169,7 +167,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		return nil, standing{}, "its PodGroup has not observed it yet"
 	case m.gang.leader != pod.UID:
 		return nil, standing{}, "another pod of the gang is the leader"
-	case r.committing != nil && !r.mayPass(m):
+	case r.committing != nil:
 		r.wakeLeaderAgain(m.gang)
 		return nil, standing{}, "another gang is being committed"
 	}
@@ -199,7 +197,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	if state != ready {
 		return nil, standing{}, "the gang is no longer complete"
 	}
-	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts, passes: r.committing}
+	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts}
 	w.EvictionPriorities, w.standing = g.evictionPriorities(profile)
 	w.EvictionPriority, g.roomPriority = w.EvictionPriorities[0], w.EvictionPriorities[len(w.EvictionPriorities)-1]
 	w.roomPriority = max(g.roomPriority, g.leastPriority())

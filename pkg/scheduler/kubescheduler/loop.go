@@ -22,14 +22,9 @@ import (
 type MemberSource interface {
 	// Next returns the member to be scheduled now, nil if no plan is being committed.
 	Next() *corev1.Pod
-	// Committing returns the number and the priority of the plan that is being committed; 0: none. passable: others may
-	// pass between its members. passes: its own members pass between those of another plan.
-	Committing() (plan uint64, priority int32, passable, passes bool)
-	// MayPass reports whether the pod of a gang may pass, to plan the gang.
-	MayPass(uid types.UID) bool
-	// Promised returns the members of this plan, and of those that it passes, that have not had their cycle and have
-	// their room on the node, and by member its podgroup.ClassKey. It may be called by several goroutines.
-	Promised(node string) (pods []*corev1.Pod, classes []string)
+	// Committing returns the number and the priority of the plan that is being committed; 0: none. passable: pods
+	// without a gang may pass between its members.
+	Committing() (plan uint64, priority int32, passable bool)
 	// Lost is called if the queue does not contain the member that Next returned.
 	Lost(uid types.UID)
 	// Pace is called when a pod of a gang that is not in a plan is popped from the queue, before its cycle. It may
@@ -68,13 +63,7 @@ const (
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {
 	queue := NewQueue(sched.SchedulingQueue, hooks)
-	queue.promises.of = members.Promised
 	sched.SchedulingQueue = queue
-	turns := &turns{clock: hooks.Clock, queue: queue, members: members}
-	for _, f := range sched.Profiles {
-		f.SetPodNominator(queue)
-		turns.less = f.QueueSortFunc() // all profiles have the same
-	}
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		members.Failed(ctx, f, info.Pod, status)
@@ -90,7 +79,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		queue.forgetGonePod(f, info.Pod)
 		members.Requeued(info.Pod.UID)
 	}
-	l := &loop{queue: queue, members: members, turns: turns}
+	l := &loop{queue: queue, members: members, turns: &turns{clock: hooks.Clock, queue: queue, members: members}}
 	sched.NextPod = l.nextPod
 	return queue
 }
@@ -124,7 +113,7 @@ func (l *loop) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 // beginCycle begins the cycle of a pod that is in no plan.
 func (l *loop) beginCycle(pod *corev1.Pod) {
 	if l.queue.hooks.Gated(pod) {
-		l.waitForUnwinding() // a plan may have been aborted while the queue was empty, or while another one was handed out
+		l.waitForUnwinding() // a plan may have been aborted while the queue was empty
 		l.members.Pace()
 	}
 	l.members.Popped(pod.UID)

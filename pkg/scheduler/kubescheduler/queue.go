@@ -28,7 +28,6 @@ import (
 type Queue struct {
 	queue.SchedulingQueue // the stock queue
 	hooks                 QueueHooks
-	promises              promises
 
 	mu      sync.Mutex
 	waiting map[types.UID]*corev1.Pod // guarded by mu; gated pods
@@ -37,6 +36,7 @@ type Queue struct {
 	// cycle fails. Guarded by mu.
 	entered map[types.UID]bool
 	cycling map[types.UID]struct{} // pods of any kind between Pop and Done; guarded by mu
+	untried untried                // guarded by mu
 	// waitForRoom contains the pods without a gang, in the stock queue, that are activated when there is room. Guarded
 	// by mu.
 	waitForRoom map[types.UID]struct{}
@@ -64,12 +64,16 @@ func NewQueue(stock queue.SchedulingQueue, hooks QueueHooks) *Queue {
 	return &Queue{
 		SchedulingQueue: stock, hooks: hooks, waitForRoom: map[types.UID]struct{}{},
 		waiting: map[types.UID]*corev1.Pod{}, entered: map[types.UID]bool{}, cycling: map[types.UID]struct{}{},
+		untried: untried{pods: map[types.UID]untriedPod{}},
 	}
 }
 
 // Add implements queue.SchedulingQueue.
 func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 	if !q.hooks.Gated(pod) {
+		q.mu.Lock()
+		q.untried.add(pod)
+		q.mu.Unlock()
 		q.SchedulingQueue.Add(ctx, pod)
 		return
 	}
@@ -93,6 +97,7 @@ func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 	_, entered := q.entered[newPod.UID]
 	_, cycling := q.cycling[newPod.UID]
 	gated := q.hooks.Gated(newPod)
+	q.untried.update(newPod, gated)
 	switch {
 	case waits && gated:
 		q.waiting[newPod.UID] = newPod
@@ -120,6 +125,7 @@ func (q *Queue) Delete(pod *corev1.Pod) {
 	q.mu.Lock()
 	delete(q.waiting, pod.UID)
 	delete(q.entered, pod.UID)
+	q.untried.remove(pod.UID)
 	q.mu.Unlock()
 	q.leaveRoomless(pod.UID)
 	q.SchedulingQueue.Delete(pod) // the stock queue may contain the nomination of a gated pod
@@ -182,6 +188,7 @@ func (q *Queue) recordPop(info *framework.QueuedPodInfo) *framework.QueuedPodInf
 	q.leaveRoomless(info.Pod.UID)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.untried.remove(info.Pod.UID)
 	q.cycling[info.Pod.UID] = struct{}{}
 	if _, entered := q.entered[info.Pod.UID]; entered {
 		q.entered[info.Pod.UID] = false

@@ -45,10 +45,12 @@ func hasPodOnNode(node fwk.NodeInfo, uid types.UID) bool {
 // RoomReserved is the reason of a node that has room for a pod only in room that is reserved for others.
 const RoomReserved = "node(s) keep room for pods of other gangs"
 
-// FitsBeside reports whether the node has room for what a pod without a gang uses, beside what is reserved. It also
-// returns true if the node has no room at all: this is left to NodeResourcesFit, which knows which resources count.
-func FitsBeside(reserved *reservations.View, node fwk.NodeInfo, pod reservations.Amount, a reservations.Asker) bool {
+// FitsBeside reports whether the node has room for what a pod without a gang uses, beside what is reserved, and what is
+// promised to members of a plan. It also returns true if the node has no room at all: this is left to NodeResourcesFit,
+// which knows which resources count.
+func FitsBeside(reserved *reservations.View, promised reservations.Amount, node fwk.NodeInfo, pod reservations.Amount, a reservations.Asker) bool {
 	kept := reservedFrom(a, node, reserved.On(node.Node().Name))
+	kept.Add(promised, 1)
 	crosses := func(free, wanted, kept int64) bool {
 		return kept > 0 && wanted > 0 && free >= wanted && free-kept < wanted
 	}
@@ -134,21 +136,14 @@ func (on *reservedOnNode) from(leaf string) reservations.Amount {
 }
 
 // hasOnlyReserved reports whether the node has room for another pod of the class only in room that is reserved for
-// others, or promised to members of a plan.
+// others.
 func (w *Snapshot) hasOnlyReserved(c *class, i int) bool {
 	on := w.reserved[i]
 	if on == nil {
 		return false
 	}
-	var kept reservations.Amount
-	kept.Add(on.from(c.leaf), 1)
-	for _, p := range w.nominatedOn(i) {
-		if isPromised(p.pod) {
-			kept.Add(p.uses, 1)
-		}
-	}
 	node := w.nodes.nodeWithPlanned(i)
-	return c.known.demand.slotsOnNode(node) > 0 && c.known.demand.slotsBeside(node, kept) == 0
+	return c.known.demand.slotsOnNode(node) > 0 && c.known.demand.slotsBeside(node, on.from(c.leaf)) == 0
 }
 
 // countReserved records a pod of the class that was added to (1) or removed from (-1) a node of the plan.

@@ -4,7 +4,6 @@ package kubescheduler
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -38,7 +36,6 @@ func reservation(gang, leaf, node string, gpus int64, priority int32) reservatio
 func TestPlansBesideReservations(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reserved []reservations.Reservation
-		promised int64    // GPUs of a member of a plan that is promised to n0; 0: none
 		gpus     []int64  // by class
 		leaves   []string // by class
 		asks     []int    // classes
@@ -80,11 +77,6 @@ func TestPlansBesideReservations(t *testing.T) {
 			gpus:     []int64{2, 2}, leaves: []string{"x", "y"}, asks: []int{0, 1, 1, 0, 0, 0}, want: []string{"n0", "n0", "-", "n0", "n0", "-"},
 			capacity: []placement.Capacity{{Nodes: 1, Pods: 4}, {Nodes: 1, Pods: 1}}, why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
 		},
-		"what is promised beside it is taken": {
-			reserved: []reservations.Reservation{reservation("other", "x", "n0", 4, 20)}, promised: 4,
-			gpus: []int64{4}, asks: []int{0, 0, 0}, want: []string{"n1", "n1", "-"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 3}},
-			why: map[string]int{RoomReserved: 1, "Insufficient nvidia.com/gpu": 1},
-		},
 		"a node that does not exist": {
 			reserved: []reservations.Reservation{reservation("other", "x", "n9", 8, 10)},
 			gpus:     []int64{8}, asks: []int{0}, want: []string{"n0"}, capacity: []placement.Capacity{{Nodes: 2, Pods: 2}},
@@ -92,15 +84,7 @@ func TestPlansBesideReservations(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			member := wrappers.MakePod("member", "ml").UID("member").SchedulerName(corev1.DefaultSchedulerName).GPUs(tc.promised).Priority(math.MaxInt32).Obj()
-			c := newCluster(t, append(racks(2, 8), member)...)
-			if tc.promised > 0 {
-				info, err := framework.NewPodInfo(member)
-				if err != nil {
-					t.Fatal(err)
-				}
-				c.f.AddNominatedPod(klog.Background(), info, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride, NominatedNodeName: "n0"})
-			}
+			c := newCluster(t, racks(2, 8)...)
 			cached := NewFilterCache()
 			for _, round := range []string{"anew", "from the cache"} {
 				var classes []*corev1.Pod
@@ -181,7 +165,7 @@ func TestReservationOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 		if second {
 			t.Error("two pods fit")
 		}
-		return planned, FitsBeside(reserved, c.nodes[0], request, reservations.Asker{})
+		return planned, FitsBeside(reserved, reservations.Amount{}, c.nodes[0], request, reservations.Asker{})
 	}
 	for _, when := range []string{"there", "gone"} {
 		if planned, spared := ask(); !planned || !spared {
@@ -191,7 +175,7 @@ func TestReservationOfAPodThatIsThereIsNotCountedTwice(t *testing.T) {
 			c.unbind(there)
 		}
 	}
-	if FitsBeside(reserved, c.nodes[0], AmountOf(classPod("big").GPUs(5).Obj()), reservations.Asker{}) {
+	if FitsBeside(reserved, reservations.Amount{}, c.nodes[0], AmountOf(classPod("big").GPUs(5).Obj()), reservations.Asker{}) {
 		t.Error("a pod of 5 GPUs takes what is kept")
 	}
 }
@@ -212,8 +196,35 @@ func TestWhatANodeSpares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, racks(1, 8)...)
 			reserved := reservedOf(reservation("g", "x", "n0", 4, 10))
-			if got := FitsBeside(reserved, c.nodes[0], AmountOf(tc.pod.Obj()), reservations.Asker{Priority: tc.priority}); got != tc.want {
+			if got := FitsBeside(reserved, reservations.Amount{}, c.nodes[0], AmountOf(tc.pod.Obj()), reservations.Asker{Priority: tc.priority}); got != tc.want {
 				t.Errorf("spares is %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
+// Room that is promised to members of a plan is kept from pods of any priority, beside what is reserved. Of 8 GPUs 4
+// are reserved at priority 10.
+func TestPromisedRoomIsKept(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, racks(1, 8)...)
+	reserved, promised := reservedOf(reservation("g", "x", "n0", 4, 10)), AmountOf(classPod("m").GPUs(3).Obj())
+	for name, tc := range map[string]struct {
+		gpus     int64
+		priority int32
+		want     bool
+	}{
+		"beside both":                   {1, 10, true},
+		"in what is promised":           {2, 10, false},
+		"above what is reserved":        {5, 11, true},
+		"above it, in what is promised": {6, 11, false},
+		"larger than what the node has": {9, 11, true}, // another filter refuses it
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pod := AmountOf(classPod("p").GPUs(tc.gpus).Obj())
+			if got := FitsBeside(reserved, promised, c.nodes[0], pod, reservations.Asker{Priority: tc.priority}); got != tc.want {
+				t.Errorf("fits: %t, want %t", got, tc.want)
 			}
 		})
 	}
@@ -225,10 +236,10 @@ func TestThePlaceOfAPodIsKept(t *testing.T) {
 	c.bind(classPod("there").Obj(), "there", "n0")
 	reserved := reservedOf(reservation("g", "x", "n0", 0, 10))
 	pod := classPod("p").Obj()
-	if FitsBeside(reserved, c.nodes[0], AmountOf(pod), reservations.Asker{Priority: 10}) {
+	if FitsBeside(reserved, reservations.Amount{}, c.nodes[0], AmountOf(pod), reservations.Asker{Priority: 10}) {
 		t.Error("the last place is given away")
 	}
-	if !FitsBeside(reserved, c.nodes[0], AmountOf(pod), reservations.Asker{Priority: 11}) {
+	if !FitsBeside(reserved, reservations.Amount{}, c.nodes[0], AmountOf(pod), reservations.Asker{Priority: 11}) {
 		t.Error("the last place is kept from a higher priority")
 	}
 }

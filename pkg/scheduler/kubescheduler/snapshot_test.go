@@ -555,7 +555,7 @@ func randomCluster(rng *rand.Rand) ([]runtime.Object, []*corev1.Pod) {
 	return objects, classes
 }
 
-// What a plan takes is known by its nodes only if it consists of room, ports and the like.
+// Devices, volumes that are not bound, and places in domains are not known by the spec of a pod alone.
 func TestTakesMoreThanRoom(t *testing.T) {
 	t.Parallel()
 	const offered, provided = "example.com/offered", "example.com/provided"

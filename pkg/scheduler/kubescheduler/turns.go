@@ -3,19 +3,15 @@
 package kubescheduler
 
 import (
+	"cmp"
 	"maps"
-	"math"
 	"slices"
-	"sort"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 )
@@ -26,63 +22,45 @@ const (
 	membersTurn = 50 * time.Millisecond
 	// othersTurn is how long other pods may pass then. The members' next turn is twice as long as that took, if the
 	// cycle of the last of them took longer: a plan takes at most half as long again, however many pods without a gang
-	// there are. A gang that passes takes as long as its own plan.
+	// there are.
 	othersTurn = 25 * time.Millisecond
 )
 
-// turns lets others pass between the members of a large plan, which take seconds: pods without a gang whose priority is
-// not lower than that of the plan, and gangs of a higher priority, whose members are then handed out first. They leave
-// the plan its room, ports and hostname domains: the members that have not had their cycle count as nominated to their
-// nodes (Queue.NominatedPodsForNode). A plan with members that need more than that, devices, unbound volumes or larger
-// domains, is not passed. Used only by the scheduling loop.
+// turns lets pods without a gang pass between the members of a large plan, which take seconds: those that have not been
+// tried yet, and whose priority is not lower than that of the plan. They leave the members their room, which their
+// filter knows (docs/decisions, G16). A plan whose members need more than room is not passed. Used only by the
+// scheduling loop.
 type turns struct {
 	clock   clock.PassiveClock
 	queue   *Queue
 	members MemberSource
-	less    fwk.LessFunc // the order of the queue
 
-	plan    uint64                    // the plan that is being committed; 0: none
-	passes  bool                      // it passes another plan
-	since   time.Time                 // begin of the turn of other pods
-	ends    time.Time                 // end of the current turn
-	passing []*corev1.Pod             // the turn of other pods: those that are left, in the order of the queue, leaders for their gangs; nil: the members' turn
-	tried   map[types.UID]*corev1.Pod // pods without a gang that had a cycle since the plan was made, or that which it passes
+	plan    uint64        // the plan that is being committed; 0: none
+	since   time.Time     // begin of the turn of other pods
+	ends    time.Time     // end of the current turn
+	passing []*corev1.Pod // the turn of other pods: those that are left, in the order of the queue; nil: the members' turn
+	passed  []*corev1.Pod // that had a cycle since the plan was made
 }
 
 // nextBetween returns the pod to be scheduled before the next member of the plan, nil if there is none now.
 func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	now := t.clock.Now()
-	plan, priority, passable, passes := t.members.Committing()
-	t.queue.promises.kept.Store(passes)
-	continued := plan != 0 && (passes || t.passes) // the plan before passes, or is passed by, this one
-	t.passes = passes
+	plan, priority, passable := t.members.Committing()
 	switch {
 	case plan != t.plan:
-		if !continued {
-			t.retryPassed(logger)
-		}
-		t.queue.promises.forgetAll()
+		t.retryPassed(logger)
 		t.plan, t.passing, t.ends = plan, nil, now.Add(membersTurn)
 		return nil
 	case plan == 0 || !passable || t.passing == nil && now.Before(t.ends):
 		return nil
 	case t.passing == nil:
-		t.passing, t.since, t.ends = t.activePassers(priority), now, now.Add(othersTurn)
+		t.passing, t.since, t.ends = t.queue.untriedFrom(priority), now, now.Add(othersTurn)
 	}
 	for len(t.passing) > 0 && now.Before(t.ends) {
 		pod := t.passing[0]
 		t.passing = t.passing[1:]
-		if t.queue.hooks.Gated(pod) && !t.members.MayPass(pod.UID) { // the plan may be doomed by now: it stays in the queue
-			continue
-		}
-		if info := t.queue.PopSpecificPod(logger, pod); info != nil { // nil: deleted in the meantime
-			if t.tried == nil {
-				t.tried = map[types.UID]*corev1.Pod{}
-			}
-			if !t.queue.hooks.Gated(pod) { // for gangs the registry knows it
-				t.tried[pod.UID] = pod
-			}
-			t.queue.promises.kept.Store(true)
+		if info := t.queue.PopSpecificPod(logger, pod); info != nil { // nil: deleted in the meantime, or gated by a plugin
+			t.passed = append(t.passed, info.Pod)
 			return info
 		}
 	}
@@ -90,39 +68,60 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	return nil
 }
 
-// retryPassed activates the pods without a gang that had a cycle between members of a plan and still wait: the plan may
-// have been aborted, and they could not preempt.
+// retryPassed activates the pods that had a cycle between members of a plan and still wait: the plan may have been
+// aborted, and they could not preempt.
 func (t *turns) retryPassed(logger klog.Logger) {
-	if len(t.tried) > 0 {
-		t.queue.ActivateInOrder(logger, slices.Collect(maps.Values(t.tried)))
-		t.tried = nil
+	if len(t.passed) > 0 {
+		t.queue.ActivateInOrder(logger, t.passed)
+		t.passed = nil
 	}
 }
 
-// activePassers returns the active pods that may pass a plan of this priority, in the order of the queue. Pods without
-// a gang are left out that may take from a plan what is not promised to it: devices, and by required anti-affinity
-// whole domains.
-func (t *turns) activePassers(priority int32) []*corev1.Pod {
-	var infos []*framework.QueuedPodInfo
-	for _, pod := range t.queue.PodsInActiveQ() {
-		if t.tried[pod.UID] != nil {
-			continue
-		}
-		passes := corev1helpers.PodPriority(pod) >= priority && len(pod.Spec.ResourceClaims) == 0 && !excludesPods(pod)
-		if t.queue.hooks.Gated(pod) {
-			passes = t.members.MayPass(pod.UID)
-		}
-		if !passes {
-			continue
-		}
-		if info, ok := t.queue.GetPod(pod.Name, pod.Namespace); ok {
-			infos = append(infos, info)
-		}
+// untried are the pods without a gang that entered the queue and have had no cycle.
+type untried struct {
+	seq  int
+	pods map[types.UID]untriedPod
+}
+
+type untriedPod struct {
+	pod *corev1.Pod
+	seq int // order in which they came
+}
+
+func (u *untried) add(pod *corev1.Pod) {
+	u.seq++
+	u.pods[pod.UID] = untriedPod{pod, u.seq}
+}
+
+// update stores a new version of a pod. gated: it belongs to a gang by now.
+func (u *untried) update(pod *corev1.Pod, gated bool) {
+	old, ok := u.pods[pod.UID]
+	switch {
+	case !ok:
+	case gated:
+		delete(u.pods, pod.UID)
+	default:
+		u.pods[pod.UID] = untriedPod{pod, old.seq}
 	}
-	sort.Slice(infos, func(i, j int) bool { return t.less(infos[i], infos[j]) })
-	pods := make([]*corev1.Pod, len(infos))
-	for i, info := range infos {
-		pods[i] = info.Pod
+}
+
+func (u *untried) remove(uid types.UID) { delete(u.pods, uid) }
+
+// untriedFrom returns the pods that may pass a plan of this priority, in the order of the queue: without those that may
+// keep its members out of whole domains, by required anti-affinity. Not nil.
+func (q *Queue) untriedFrom(priority int32) []*corev1.Pod {
+	q.mu.Lock()
+	list := slices.Collect(maps.Values(q.untried.pods))
+	q.mu.Unlock()
+	list = slices.DeleteFunc(list, func(u untriedPod) bool {
+		return corev1helpers.PodPriority(u.pod) < priority || len(u.pod.Spec.SchedulingGates) > 0 || excludesPods(u.pod)
+	})
+	slices.SortFunc(list, func(a, b untriedPod) int {
+		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b.pod), corev1helpers.PodPriority(a.pod)), cmp.Compare(a.seq, b.seq))
+	})
+	pods := make([]*corev1.Pod, 0, len(list))
+	for _, u := range list {
+		pods = append(pods, u.pod)
 	}
 	return pods
 }
@@ -131,64 +130,4 @@ func (t *turns) activePassers(priority int32) []*corev1.Pod {
 func excludesPods(pod *corev1.Pod) bool {
 	a := pod.Spec.Affinity
 	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
-}
-
-// promises are what the members of a plan that wait for their cycles will occupy. The filters of a passing pod ask for
-// it on hundreds of nodes, so what follows from the spec of a member is computed once per class and plan.
-type promises struct {
-	of   func(node string) (pods []*corev1.Pod, classes []string) // MemberSource.Promised
-	kept atomic.Bool                                              // a pod is in its cycle that leaves members their room
-
-	mu    sync.Mutex
-	infos map[string]*framework.PodInfo // by class: that of one member, with its resources; guarded by mu
-}
-
-// forgetAll is called when another plan begins.
-func (p *promises) forgetAll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.infos = nil
-}
-
-// nominateMember returns a member as one that is nominated at the highest priority.
-func (p *promises) nominateMember(member *corev1.Pod, class string) *framework.PodInfo {
-	pod := *member
-	pod.Spec.Priority = &highest
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first, ok := p.infos[class]
-	if !ok {
-		var err error
-		if first, err = framework.NewPodInfo(&pod); err != nil { // its affinity cannot be parsed; it has no effect then
-			first = &framework.PodInfo{Pod: &pod}
-		}
-		first.CalculateResource() // which the copies contain too
-		if p.infos == nil {
-			p.infos = map[string]*framework.PodInfo{}
-		}
-		p.infos[class] = first
-	}
-	info := *first
-	info.Pod = &pod
-	return &info
-}
-
-// highest is the priority of promised members, whatever theirs is: the filters then see them for pods of any priority.
-var highest int32 = math.MaxInt32
-
-// isPromised reports whether a pod that is nominated for a node is a promised member.
-func isPromised(pod *corev1.Pod) bool { return corev1helpers.PodPriority(pod) == highest }
-
-// NominatedPodsForNode implements fwk.PodNominator. While others pass between the members of a plan, the members that
-// wait for their cycles are nominated to their planned nodes: the filters then see what they will occupy on the node.
-func (q *Queue) NominatedPodsForNode(node string) []fwk.PodInfo {
-	nominated := q.SchedulingQueue.NominatedPodsForNode(node)
-	if !q.promises.kept.Load() {
-		return nominated
-	}
-	pods, classes := q.promises.of(node)
-	for i, member := range pods {
-		nominated = append(nominated, q.promises.nominateMember(member, classes[i]))
-	}
-	return nominated
 }
