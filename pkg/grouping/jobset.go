@@ -39,6 +39,9 @@ type replicatedJob struct {
 	} `json:"template"`
 }
 
+// inOrder is the startupPolicyOrder by which each replicated job starts when the one before it is ready.
+const inOrder = "InOrder"
+
 // firstJobs is the sub-group of the replicated jobs that start together, if there are later ones. No replicated job has
 // a dot in its name.
 const firstJobs = "first.jobs"
@@ -82,7 +85,7 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 		if !job.Template.isGrouped() || replicas <= 0 || pods <= 0 {
 			continue
 		}
-		if m := membership.MinimumIn(job.Template.Metadata.Labels, job.Template.Metadata.Annotations); m.Value != "" {
+		if m := membership.MinimumIn(job.Template.Labels, job.Template.Annotations); m.Value != "" {
 			var err error
 			if pods, err = podsOf(m, pods); err != nil {
 				return nil, err
@@ -99,7 +102,7 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 		if spec.PriorityClassName == "" {
 			spec.PriorityClassName = job.Template.Spec.PriorityClassName
 		}
-		if len(r.DependsOn) == 0 && (i == 0 || set.Spec.StartupPolicy.Order != "InOrder") {
+		if len(r.DependsOn) == 0 && (i == 0 || set.Spec.StartupPolicy.Order != inOrder) {
 			first = append(first, len(spec.SubGroups))
 		}
 		children++

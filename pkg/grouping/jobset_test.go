@@ -6,15 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/membership"
@@ -114,7 +109,10 @@ func TestJobSets(t *testing.T) {
 			t.Parallel()
 			object := checkGroups(t, tc.manifest, tc.group)
 			found := map[string]int{}
-			for _, pod := range podsOfJobSet(t, object) {
+			if err := unstructured.SetNestedField(object.Object, false, "spec", "suspend"); err != nil {
+				t.Fatal(err)
+			}
+			for _, pod := range madeOf(t, object) {
 				switch membership.Group(pod) {
 				case group:
 					found[membership.Leaf(pod)]++
@@ -137,34 +135,6 @@ func TestJobSets(t *testing.T) {
 			}
 		})
 	}
-}
-
-// podsOfJobSet returns the pods that the Jobs of a JobSet make.
-func podsOfJobSet(t *testing.T, object *unstructured.Unstructured) []*corev1.Pod {
-	t.Helper()
-	var set jobSet
-	if err := convert(object, &set); err != nil {
-		t.Fatal(err)
-	}
-	var out []*corev1.Pod
-	for _, r := range set.Spec.ReplicatedJobs {
-		for i := range int(ptr.Deref(r.Replicas, 1)) {
-			name := fmt.Sprintf("%s-%s-%d", object.GetName(), r.Name, i)
-			labels := map[string]string{"jobset.sigs.k8s.io/jobset-name": object.GetName(), "jobset.sigs.k8s.io/jobset-uid": string(object.GetUID()),
-				"jobset.sigs.k8s.io/replicatedjob-name": r.Name, "jobset.sigs.k8s.io/job-index": strconv.Itoa(i)}
-			maps.Copy(labels, r.Template.Spec.Template.Metadata.Labels)
-			for pod := range r.Template.Spec.pods() {
-				annotations := map[string]string{"batch.kubernetes.io/job-completion-index": fmt.Sprint(pod)}
-				for _, of := range []map[string]string{set.Metadata.Annotations, r.Template.Metadata.Annotations, r.Template.Spec.Template.Metadata.Annotations} {
-					maps.Copy(annotations, of)
-				}
-				out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-					Name: name, Labels: labels, Annotations: annotations,
-					OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: name, UID: types.UID(name), Controller: ptr.To(true)}}}})
-			}
-		}
-	}
-	return out
 }
 
 // TestJobsOfAJobSetHaveNoPodGroupOfTheirOwn: what the JobSet puts on its Jobs says that they are part of its gang.

@@ -25,6 +25,8 @@ type Kind struct {
 	schema.GroupVersionKind
 	// gangs returns what the gangs of a workload need, by the name of the PodGroup; none: it needs no PodGroup now.
 	gangs func(object *unstructured.Unstructured) (map[string]v2alpha2.PodGroupSpec, error)
+	// pods returns what the controller of a workload makes first. nil: the pods of the kind are not known.
+	pods func(object *unstructured.Unstructured) (Made, error)
 }
 
 // IsNative reports whether objects of the kind are groups of Kubernetes itself, which form trees, and are read in
@@ -40,28 +42,20 @@ type plan struct {
 	asksNative bool
 }
 
-// template is what is read of a pod template.
+// template is a pod template; of a cached workload, what Strip has left of it.
 type template struct {
-	Metadata struct {
-		Labels      map[string]string `json:"labels"`
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Spec struct {
-		SchedulerName     string                     `json:"schedulerName"`
-		PriorityClassName string                     `json:"priorityClassName"`
-		SchedulingGroup   *corev1.PodSchedulingGroup `json:"schedulingGroup"`
-	} `json:"spec"`
+	corev1.PodTemplateSpec `json:",inline"`
 }
 
 var kinds = []Kind{
-	{batchv1.SchemeGroupVersion.WithKind("Job"), oneGang(readJob)},
-	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), oneGang(readReplicas)},
-	{appsv1.SchemeGroupVersion.WithKind("Deployment"), oneGang(readReplicas)},
-	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas},
-	{schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}, gangOfJobSet},
-	{schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayCluster"}, gangOfRayCluster},
-	{schema.FromAPIVersionAndKind(membership.Coscheduling.APIVersion, PodGroupKind), gangOfCoscheduling},
-	{schema.FromAPIVersionAndKind(membership.Volcano.APIVersion, PodGroupKind), gangOfVolcano},
+	{batchv1.SchemeGroupVersion.WithKind("Job"), oneGang(readJob), podsOfJob},
+	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), oneGang(readReplicas), podsOfStatefulSet},
+	{appsv1.SchemeGroupVersion.WithKind("Deployment"), oneGang(readReplicas), podsOfDeployment},
+	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas, podsOfReplicas},
+	{schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}, gangOfJobSet, podsOfJobSet},
+	{schema.GroupVersionKind{Group: "ray.io", Version: "v1", Kind: "RayCluster"}, gangOfRayCluster, podsOfRayCluster},
+	{schema.FromAPIVersionAndKind(membership.Coscheduling.APIVersion, PodGroupKind), gangOfCoscheduling, nil},
+	{schema.FromAPIVersionAndKind(membership.Volcano.APIVersion, PodGroupKind), gangOfVolcano, nil},
 	{GroupVersionKind: schema.GroupVersionKind{Group: membership.NativeGroup, Kind: PodGroupKind}},
 	{GroupVersionKind: schema.GroupVersionKind{Group: membership.NativeGroup, Kind: CompositeKind}},
 }
@@ -107,11 +101,12 @@ func Select(names []string) ([]Kind, error) {
 
 // jobSpec is what is read of the spec of a Job.
 type jobSpec struct {
-	Parallelism *int32   `json:"parallelism"`
-	Completions *int32   `json:"completions"`
-	Suspend     bool     `json:"suspend"`
-	Scheduling  any      `json:"scheduling"` // what the Job controller writes into the PodGroup of Kubernetes that it makes
-	Template    template `json:"template"`
+	Parallelism    *int32   `json:"parallelism"`
+	Completions    *int32   `json:"completions"`
+	CompletionMode string   `json:"completionMode"`
+	Suspend        bool     `json:"suspend"`
+	Scheduling     any      `json:"scheduling"` // what the Job controller writes into the PodGroup of Kubernetes that it makes
+	Template       template `json:"template"`
 }
 
 // pods returns how many pods the Job controller creates: as many as may run at the same time, and no more than have to

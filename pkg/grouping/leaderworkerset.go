@@ -32,6 +32,9 @@ type leaderWorkerSet struct {
 	} `json:"spec"`
 }
 
+// leaderReady is the startupPolicy by which LeaderWorkerSet creates workers only when their leader is ready.
+const leaderReady = "LeaderReady"
+
 // lwsExclusiveTopology makes LeaderWorkerSet create workers only when their leader is bound, and gives each replica a
 // domain.
 const lwsExclusiveTopology = "leaderworkerset.sigs.k8s.io/exclusive-topology"
@@ -57,12 +60,12 @@ func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.Pod
 		return nil, refuse("of leaderTemplate and workerTemplate, only one is of a scheduler of Muster and without %s and %s: its pods wait; make them alike",
 			v2alpha2.PodGroupAnnotation, v2alpha2.GangKey)
 	}
-	joined := membership.Joined(leader.Metadata.Labels, leader.Metadata.Annotations)
-	if joined != membership.Joined(pods.WorkerTemplate.Metadata.Labels, pods.WorkerTemplate.Metadata.Annotations) {
+	joined := membership.Joined(leader.Labels, leader.Annotations)
+	if joined != membership.Joined(pods.WorkerTemplate.Labels, pods.WorkerTemplate.Annotations) {
 		return nil, refuse("of leaderTemplate and workerTemplate, only one has %s: %q: its pods wait; make them alike", v2alpha2.GangKey, v2alpha2.GangJoined)
 	}
-	marked := membership.MinimumIn(pods.WorkerTemplate.Metadata.Labels, pods.WorkerTemplate.Metadata.Annotations)
-	if of := membership.MinimumIn(leader.Metadata.Labels, leader.Metadata.Annotations); marked.Value == "" {
+	marked := membership.MinimumIn(pods.WorkerTemplate.Labels, pods.WorkerTemplate.Annotations)
+	if of := membership.MinimumIn(leader.Labels, leader.Annotations); marked.Value == "" {
 		marked = of
 	} else if of.Value != "" && of.Value != marked.Value {
 		return nil, refuse("%s of leaderTemplate is %q, and of workerTemplate %q: its pods wait; write one of the two",
@@ -97,7 +100,7 @@ func gangsOfReplicas(object *unstructured.Unstructured) (map[string]v2alpha2.Pod
 		constraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: level}
 	}
 	// The workers are created only when the leader is ready, or bound.
-	leaderFirst := minimum > 1 && (set.Spec.StartupPolicy == "LeaderReady" || level != "")
+	leaderFirst := minimum > 1 && (set.Spec.StartupPolicy == leaderReady || level != "")
 	if joined {
 		return joinedReplicas(object.GetName(), replicas, surge, minimum, leaderFirst, v2alpha2.PodGroupSpec{PriorityClassName: class}, constraint)
 	}

@@ -6,14 +6,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/membership"
 )
@@ -108,7 +104,10 @@ func TestLeaderWorkerSets(t *testing.T) {
 			t.Parallel()
 			object := checkGroups(t, tc.manifest, tc.groups)
 			found := map[string]int{}
-			for _, pod := range podsOfReplica(t, object, 0) {
+			if err := unstructured.SetNestedField(object.Object, int64(1), "spec", "replicas"); err != nil {
+				t.Fatal(err)
+			}
+			for _, pod := range madeOf(t, object) {
 				if group := membership.Group(pod); group != "" {
 					found[group+"/"+membership.Leaf(pod)]++
 				}
@@ -122,33 +121,4 @@ func TestLeaderWorkerSets(t *testing.T) {
 			}
 		})
 	}
-}
-
-// podsOfReplica returns the pods that LeaderWorkerSet makes for a replica: a leader of a StatefulSet of the name of the
-// set, and workers of one of the name of the leader.
-func podsOfReplica(t *testing.T, object *unstructured.Unstructured, index int) []*corev1.Pod {
-	t.Helper()
-	var set leaderWorkerSet
-	if err := convert(object, &set); err != nil {
-		t.Fatal(err)
-	}
-	pods := set.Spec.LeaderWorkerTemplate
-	var out []*corev1.Pod
-	for worker := range int(ptr.Deref(pods.Size, 1)) {
-		template, name, owner := pods.WorkerTemplate, fmt.Sprintf("%s-%d-%d", object.GetName(), index, worker), fmt.Sprintf("%s-%d", object.GetName(), index)
-		if worker == 0 {
-			name, owner = owner, object.GetName()
-			if pods.LeaderTemplate != nil {
-				template = *pods.LeaderTemplate
-			}
-		}
-		labels := map[string]string{
-			"leaderworkerset.sigs.k8s.io/name": object.GetName(), "leaderworkerset.sigs.k8s.io/group-index": strconv.Itoa(index),
-			"leaderworkerset.sigs.k8s.io/worker-index": strconv.Itoa(worker)}
-		maps.Copy(labels, template.Metadata.Labels)
-		out = append(out, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: labels, Annotations: template.Metadata.Annotations,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: owner, UID: "sts", Controller: ptr.To(true)}}}})
-	}
-	return out
 }

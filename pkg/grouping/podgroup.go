@@ -79,7 +79,7 @@ func oneGang(read func(*unstructured.Unstructured) (plan, error)) func(*unstruct
 		if err != nil {
 			return nil, err
 		}
-		labels, annotations := p.template.Metadata.Labels, p.template.Metadata.Annotations
+		labels, annotations := p.template.Labels, p.template.Annotations
 		if !p.template.isGrouped() || membership.IsOfASet(labels) {
 			return nil, nil
 		}
@@ -119,7 +119,7 @@ func checkObject(object *unstructured.Unstructured, in ...membership.Minimum) er
 // isGrouped reports whether the PodGroups of the template's pods are made for them: they name none, do not opt out, and
 // a scheduler of Muster may schedule them.
 func (t template) isGrouped() bool {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: t.Metadata.Labels, Annotations: t.Metadata.Annotations}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: t.Labels, Annotations: t.Annotations}}
 	pod.Spec.SchedulingGroup = t.Spec.SchedulingGroup
 	return t.isOurs() && !membership.NamesGroup(pod) && !membership.OptsOut(pod.Labels, pod.Annotations)
 }

@@ -16,23 +16,36 @@ import (
 // rayCluster is what is read of a RayCluster.
 type rayCluster struct {
 	Spec struct {
-		Suspend       bool     `json:"suspend"`
-		Autoscaling   bool     `json:"enableInTreeAutoscaling"`
-		HeadGroupSpec rayGroup `json:"headGroupSpec"`
-		WorkerGroups  []struct {
-			rayGroup    `json:",inline"`
-			GroupName   string `json:"groupName"`
-			Suspend     bool   `json:"suspend"`
-			Replicas    *int32 `json:"replicas"`
-			MinReplicas int32  `json:"minReplicas"`
-			MaxReplicas *int32 `json:"maxReplicas"`
-			NumOfHosts  *int32 `json:"numOfHosts"`
-		} `json:"workerGroupSpecs"`
+		Suspend       bool         `json:"suspend"`
+		Autoscaling   bool         `json:"enableInTreeAutoscaling"`
+		HeadGroupSpec rayGroup     `json:"headGroupSpec"`
+		WorkerGroups  []rayWorkers `json:"workerGroupSpecs"`
 	} `json:"spec"`
 }
 
 type rayGroup struct {
 	Template template `json:"template"`
+}
+
+// rayWorkers is a group of workers.
+type rayWorkers struct {
+	rayGroup    `json:",inline"`
+	GroupName   string `json:"groupName"`
+	Suspend     bool   `json:"suspend"`
+	Replicas    *int32 `json:"replicas"`
+	MinReplicas int32  `json:"minReplicas"`
+	MaxReplicas *int32 `json:"maxReplicas"`
+	NumOfHosts  *int32 `json:"numOfHosts"`
+}
+
+// most returns the maximum number of replicas, hosts that of the pods of each, as KubeRay's definition has them.
+func (g *rayWorkers) most() int32  { return ptr.Deref(g.MaxReplicas, math.MaxInt32) }
+func (g *rayWorkers) hosts() int32 { return ptr.Deref(g.NumOfHosts, 1) }
+
+// begins returns the number of replicas that KubeRay makes before anything is scaled. It obeys maxReplicas if
+// minReplicas is larger.
+func (g *rayWorkers) begins() int32 {
+	return min(max(g.MinReplicas, ptr.Deref(g.Replicas, 0)), g.most())
 }
 
 // gangOfRayCluster: a RayCluster is one gang, with a leaf for each group: the head, and of each group of workers all,
@@ -52,7 +65,7 @@ func gangOfRayCluster(object *unstructured.Unstructured) (map[string]v2alpha2.Po
 		switch {
 		case !t.isGrouped():
 			return nil
-		case membership.MinimumIn(t.Metadata.Labels, t.Metadata.Annotations).Value != "":
+		case membership.MinimumIn(t.Labels, t.Annotations).Value != "":
 			return refuse("%s on the template of group %q: its pods wait; write minReplicas instead, with enableInTreeAutoscaling", v2alpha2.MinMemberKey, name)
 		case listed[name]:
 			return refuse("two groups are %q: its pods wait; rename one", name)
@@ -65,21 +78,18 @@ func gangOfRayCluster(object *unstructured.Unstructured) (map[string]v2alpha2.Po
 	if err := add(membership.RayHead, 1, cluster.Spec.HeadGroupSpec.Template, &needed); err != nil {
 		return nil, err
 	}
-	for _, g := range cluster.Spec.WorkerGroups {
-		hosts, most := ptr.Deref(g.NumOfHosts, 1), ptr.Deref(g.MaxReplicas, math.MaxInt32) // as KubeRay's definition has them
-		to, replicas := &needed, g.MinReplicas
-		autoscaled := cluster.Spec.Autoscaling && most > 0
-		if !autoscaled {
-			replicas = max(replicas, ptr.Deref(g.Replicas, 0))
+	for i := range cluster.Spec.WorkerGroups {
+		g := &cluster.Spec.WorkerGroups[i]
+		to, replicas := &needed, g.begins()
+		if cluster.Spec.Autoscaling && g.most() > 0 {
+			if replicas = min(g.MinReplicas, g.most()); replicas <= 0 {
+				to, replicas = &surplus, 1
+			}
 		}
-		replicas = min(replicas, most) // KubeRay obeys maxReplicas if minReplicas is larger
-		if replicas <= 0 && autoscaled {
-			to, replicas = &surplus, 1
-		}
-		if g.Suspend || replicas <= 0 || hosts <= 0 {
+		if g.Suspend || replicas <= 0 || g.hosts() <= 0 {
 			continue
 		}
-		if err := add(g.GroupName, replicas*hosts, g.Template, to); err != nil {
+		if err := add(g.GroupName, replicas*g.hosts(), g.Template, to); err != nil {
 			return nil, err
 		}
 	}

@@ -177,7 +177,7 @@ func (p *program) gangs(object *unstructured.Unstructured) (map[string]v2alpha2.
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &t); err != nil {
 			return nil, fmt.Errorf("reading a template of %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
-		m := membership.MinimumIn(t.Metadata.Labels, t.Metadata.Annotations)
+		m := membership.MinimumIn(t.Labels, t.Annotations)
 		if value == nil || m.Value == "" || !t.isGrouped() {
 			continue
 		}
@@ -198,7 +198,7 @@ func (p *program) gangs(object *unstructured.Unstructured) (map[string]v2alpha2.
 		}
 		marked = append(marked, m)
 		spec.PriorityClassName = cmp.Or(spec.PriorityClassName, t.Spec.PriorityClassName)
-		leaf := t.Metadata.Labels[v2alpha2.SubGroupLabel]
+		leaf := t.Labels[v2alpha2.SubGroupLabel]
 		if slices.ContainsFunc(spec.SubGroups, func(s v2alpha2.SubGroup) bool { return s.Name == leaf }) {
 			return nil, refuse("two of its pod templates have the same label %s, %q, or none: its pods wait; write another one on each", v2alpha2.SubGroupLabel, message.Truncate(leaf, maxShown))
 		}

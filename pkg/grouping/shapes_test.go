@@ -157,7 +157,7 @@ func TestShapes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			object := checkGroups(t, tc.manifest, tc.group)
-			pod := podOf(t, object)
+			pod := onePod(t, object)
 			if got := membership.Group(pod); got != strings.Trim(tc.pods, "-") {
 				t.Errorf("the pods look for %q, want %q", got, tc.pods)
 			}
@@ -263,30 +263,26 @@ func kindOf(t *testing.T, object *unstructured.Unstructured) Kind {
 	return kinds[0]
 }
 
-// podOf returns a pod as the controllers of Kubernetes make it for the workload: with the labels and annotations of its
-// template, and of a Deployment by a ReplicaSet.
-func podOf(t *testing.T, object *unstructured.Unstructured) *corev1.Pod {
+// madeOf returns all pods of a workload.
+func madeOf(t *testing.T, object *unstructured.Unstructured) []*corev1.Pod {
 	t.Helper()
-	read := readReplicas
-	if object.GetKind() == "Job" {
-		read = readJob
+	made, known, err := kindOf(t, object).Pods(object)
+	if err != nil || !known {
+		t.Fatal(known, err)
 	}
-	p, err := read(object)
-	if err != nil {
-		t.Fatal(err)
+	return append(made.First, made.Later...)
+}
+
+// onePod returns a pod of a workload, also of one that has none now.
+func onePod(t *testing.T, object *unstructured.Unstructured) *corev1.Pod {
+	t.Helper()
+	object = object.DeepCopy()
+	for field, value := range map[string]any{"replicas": int64(1), "parallelism": int64(1), "suspend": false} {
+		if err := unstructured.SetNestedField(object.Object, value, "spec", field); err != nil {
+			t.Fatal(err)
+		}
 	}
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", UID: "pod-uid", Labels: map[string]string{}, Annotations: p.template.Metadata.Annotations}}
-	for k, v := range p.template.Metadata.Labels {
-		pod.Labels[k] = v
-	}
-	owner := metav1.OwnerReference{
-		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(), Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}
-	if owner.Kind == "Deployment" {
-		pod.Labels["pod-template-hash"] = "6b474476c4"
-		owner.Kind, owner.Name, owner.UID = "ReplicaSet", owner.Name+"-6b474476c4", "rs-uid"
-	}
-	pod.OwnerReferences = []metav1.OwnerReference{owner}
-	return pod
+	return madeOf(t, object)[0]
 }
 
 // TestNamesAgree: the name of a PodGroup is valid whatever that of the workload is, it is the one that the pods look
@@ -309,7 +305,7 @@ func TestNamesAgree(t *testing.T) {
 					t.Fatal(groups, err)
 				}
 				group := groups[0]
-				if found := membership.Group(podOf(t, object)); found != group.Name {
+				if found := membership.Group(onePod(t, object)); found != group.Name {
 					t.Errorf("%s %s: PodGroup %s, its pods look for %s", kind, name, group.Name, found)
 				}
 				if errs := validation.IsDNS1123Subdomain(group.Name); len(errs) > 0 {

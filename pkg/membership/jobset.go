@@ -21,12 +21,20 @@ const (
 	jobSetNodeSelector      = "alpha.jobset.sigs.k8s.io/node-selector"
 	jobSet                  = "JobSet"
 
+	// JobKey is the label of which JobSet gives each Job a value of its own.
+	JobKey = "jobset.sigs.k8s.io/job-key"
+
 	completionIndex = "batch.kubernetes.io/job-completion-index" // of the Job controller
 )
 
 // JobLeaf returns the name of the leaf of one Job of a replicated job.
 func JobLeaf(replicatedJob string, index int) string {
 	return replicatedJob + "-" + strconv.Itoa(index)
+}
+
+// JobSetLabels returns the labels by which pods of one Job of a JobSet find their gang, before the first restart.
+func JobSetLabels(set string, uid types.UID, replicatedJob string, index int) map[string]string {
+	return map[string]string{labelJobSet: set, labelJobSetUID: string(uid), labelReplicatedJob: replicatedJob, labelJobIndex: strconv.Itoa(index), labelRestarts: "0"}
 }
 
 // ExclusiveLevel returns the node label of the domains that JobSet gives to one Job each, of the annotations of a pod,

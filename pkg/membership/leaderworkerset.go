@@ -12,10 +12,14 @@ import (
 
 // Labels that LeaderWorkerSet puts on its pods.
 const (
-	labelLWS         = "leaderworkerset.sigs.k8s.io/name"
-	labelLWSGroup    = "leaderworkerset.sigs.k8s.io/group-index"
-	labelLWSWorker   = "leaderworkerset.sigs.k8s.io/worker-index"
-	leaderWorkerSet  = "LeaderWorkerSet"
+	labelLWS        = "leaderworkerset.sigs.k8s.io/name"
+	labelLWSGroup   = "leaderworkerset.sigs.k8s.io/group-index"
+	labelLWSWorker  = "leaderworkerset.sigs.k8s.io/worker-index"
+	leaderWorkerSet = "LeaderWorkerSet"
+
+	// ReplicaKey is the label of which LeaderWorkerSet gives each replica a value of its own.
+	ReplicaKey = "leaderworkerset.sigs.k8s.io/group-key"
+
 	leaderOfAReplica = "0" // its worker index
 )
 
@@ -24,6 +28,12 @@ const (
 	LeaderLeaf  = "leader"
 	WorkersLeaf = "workers"
 )
+
+// ReplicaLabels returns the labels by which a pod of a replica of a LeaderWorkerSet finds its gang; worker is 0 for the
+// leader.
+func ReplicaLabels(set string, index, worker int) map[string]string {
+	return map[string]string{labelLWS: set, labelLWSGroup: strconv.Itoa(index), labelLWSWorker: strconv.Itoa(worker)}
+}
 
 // ReplicaGroupName returns the name of the PodGroup of one replica of a LeaderWorkerSet. Neither a name nor an index
 // has a dot.

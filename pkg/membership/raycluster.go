@@ -21,6 +21,11 @@ const (
 	placeOfRay = "label " + labelRayCluster
 )
 
+// RayLabels returns the labels by which the pods of a group of a RayCluster find their gang.
+func RayLabels(cluster, group string) map[string]string {
+	return map[string]string{labelRayCluster: cluster, labelRayGroup: group}
+}
+
 // groupOfRayCluster is the mark.group of pods of RayClusters. Other pods with the label, as those of Jobs that clean up
 // or submit, are in no gang.
 func groupOfRayCluster(pod *corev1.Pod) string {
