@@ -27,11 +27,18 @@ const (
 	endKind    = "End"
 )
 
-// maxLine and maxSize bound an object, and all of them, in bytes of JSON.
-const (
-	maxLine = 16 << 20
-	maxSize = 2 << 30
-)
+// limits bound what is read of a file, and so the memory that it takes.
+type limits struct {
+	line    int   // bytes of JSON of an object
+	size    int64 // bytes of JSON of all objects
+	objects int
+}
+
+// fileLimits are several times what a cluster of 5,000 nodes and 40,000 pods has.
+var fileLimits = limits{line: 16 << 20, size: 1 << 30, objects: 500_000}
+
+// MaxFile is the size of a file, in bytes, above which it is not worth reading.
+const MaxFile = 256 << 20
 
 // header is the first line.
 type header struct {
@@ -80,13 +87,15 @@ func (s *Snapshot) Write(w io.Writer) error {
 }
 
 // Read reads a snapshot that Write has written. Errors say what is wrong with the file.
-func Read(r io.Reader) (*Snapshot, error) {
+func Read(r io.Reader) (*Snapshot, error) { return read(r, fileLimits) }
+
+func read(r io.Reader, most limits) (*Snapshot, error) {
 	zip, err := gzip.NewReader(bufio.NewReaderSize(r, 1<<16))
 	if err != nil {
 		return nil, errors.New("it is no snapshot of kubectl muster: it is not compressed with gzip")
 	}
-	lines := bufio.NewScanner(io.LimitReader(zip, maxSize+1))
-	lines.Buffer(make([]byte, 1<<16), maxLine)
+	lines := bufio.NewScanner(io.LimitReader(zip, most.size+1))
+	lines.Buffer(make([]byte, 1<<16), most.line)
 	if !lines.Scan() {
 		return nil, cutOff(lines.Err(), 0)
 	}
@@ -98,24 +107,25 @@ func Read(r io.Reader) (*Snapshot, error) {
 		return nil, fmt.Errorf("it has version %s, this program reads %s: use the kubectl-muster that took it, or a newer one", h.APIVersion, APIVersion)
 	}
 	d := newDecoder()
-	size := int64(0)
+	size, objects := int64(len(lines.Bytes()))+1, 0
 	for lines.Scan() {
-		if size += int64(len(lines.Bytes())); size > maxSize {
+		size, objects = size+int64(len(lines.Bytes()))+1, objects+1
+		if size > most.size || objects > most.objects+1 {
 			_, _, _ = d.finish()
-			return nil, fmt.Errorf("it has more than %d MiB: no snapshot is that large", maxSize>>20)
+			return nil, fmt.Errorf("it has more than %d MiB, or %d objects: no snapshot is that large", most.size>>20, most.objects)
 		}
 		d.add(bytes.Clone(lines.Bytes()))
 	}
-	objects, last, err := d.finish()
+	all, last, err := d.finish()
 	switch {
 	case lines.Err() != nil:
-		return nil, cutOff(lines.Err(), len(objects))
+		return nil, cutOff(lines.Err(), len(all))
 	case err != nil:
 		return nil, err
-	case last == nil || last.Objects != len(objects):
-		return nil, cutOff(nil, len(objects))
+	case last == nil || last.Objects != len(all):
+		return nil, cutOff(nil, len(all))
 	}
-	return &Snapshot{Taken: h.Taken, Server: h.Server, By: h.By, Unread: h.Unread, Objects: objects}, nil
+	return &Snapshot{Taken: h.Taken, Server: h.Server, By: h.By, Unread: h.Unread, Objects: all}, nil
 }
 
 // cutOff returns the error of a file that ends early, or is damaged, after so many objects.

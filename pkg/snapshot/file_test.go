@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +91,7 @@ func TestReadOfBadFiles(t *testing.T) {
 		"an unknown kind":             {zipped(t, first, `{"kind":"Gadget","apiVersion":"x/v1"}`, `{"kind":"End","objects":1}`), "it has objects of kind Gadget (x/v1), which this program does not know: use a newer one"},
 		"a line that is no JSON":      {zipped(t, first, `{"kind":`, `{"kind":"End","objects":1}`), "it is damaged: a line is no JSON"},
 		"an object that is no object": {zipped(t, first, `{"kind":"Node","apiVersion":"v1","metadata":3}`, `{"kind":"End","objects":1}`), "it is damaged: a Node cannot be read"},
-		"a line that is too long":     {zipped(t, first, `{"kind":"Node","apiVersion":"v1","x":"`+strings.Repeat("x", maxLine)+`"}`), "it is damaged after 0 objects"},
+		"a line that is too long":     {zipped(t, first, `{"kind":"Node","apiVersion":"v1","x":"`+strings.Repeat("x", fileLimits.line)+`"}`), "it is damaged after 0 objects"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -98,6 +99,30 @@ func TestReadOfBadFiles(t *testing.T) {
 			s, err := Read(bytes.NewReader(tc.file))
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("Read returned %v, %v, want an error that contains %q", s != nil, err, tc.want)
+			}
+		})
+	}
+}
+
+// A file that unpacks to more than a cluster has is refused while it is read.
+func TestReadOfLargeFiles(t *testing.T) {
+	t.Parallel()
+	const first = `{"kind":"Snapshot","apiVersion":"` + APIVersion + `","taken":"2026-11-29T07:00:00Z"}`
+	for name, most := range map[string]limits{"bytes": {line: 1 << 10, size: 1 << 20, objects: 1 << 30}, "objects": {line: 1 << 10, size: 1 << 40, objects: 1000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			read1, write1 := io.Pipe()
+			go func() {
+				zip := gzip.NewWriter(write1)
+				_, err := io.WriteString(zip, first+"\n")
+				for err == nil { // without an end
+					_, err = io.WriteString(zip, `{"kind":"Node","apiVersion":"v1"}`+"\n")
+				}
+			}()
+			_, err := read(read1, most)
+			_ = read1.Close()
+			if err == nil || !strings.Contains(err.Error(), "no snapshot is that large") {
+				t.Errorf("Read returned %v", err)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ package snapshot
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	grovev1alpha1 "github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -30,6 +31,9 @@ func (k *Kind) stripObject(o client.Object) {
 func stripNode(o client.Object) {
 	node := o.(*corev1.Node)
 	node.Status.Images, node.Status.VolumesInUse, node.Status.Addresses = nil, nil, nil
+	for i := range node.Status.Conditions {
+		node.Status.Conditions[i].LastHeartbeatTime = metav1.Time{}
+	}
 }
 
 func stripPod(o client.Object) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -27,22 +28,11 @@ const parallelKinds = 4
 // Take reads a cluster. Kinds that may not be read, or do not exist, are in Unread, unless nothing can be said without
 // them.
 func Take(ctx context.Context, config *rest.Config, by string, now time.Time) (*Snapshot, error) {
-	scheme, err := newScheme()
+	c, server, err := connect(config)
 	if err != nil {
 		return nil, err
 	}
-	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = -1, -1 // the API server has its own limits
-	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the API server: %w", err)
-	}
-	s := &Snapshot{Taken: now, By: by}
-	if d, err := discovery.NewDiscoveryClientForConfig(config); err == nil {
-		if v, err := d.ServerVersion(); err == nil {
-			s.Server = v.GitVersion
-		}
-	}
+	s := &Snapshot{Taken: now, By: by, Server: server}
 	objects, errs := make([][]runtime.Object, len(Kinds)), make([]error, len(Kinds))
 	var group sync.WaitGroup
 	slots := make(chan struct{}, parallelKinds)
@@ -68,6 +58,25 @@ func Take(ctx context.Context, config *rest.Config, by string, now time.Time) (*
 	return s, nil
 }
 
+// connect returns a client of all kinds, and the version of the API server, "" if it does not say.
+func connect(config *rest.Config) (c client.WithWatch, server string, err error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, "", err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst = -1, -1 // the API server has its own limits
+	if c, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, "", fmt.Errorf("connecting to the API server: %w", err)
+	}
+	if d, err := discovery.NewDiscoveryClientForConfig(config); err == nil {
+		if v, err := d.ServerVersion(); err == nil {
+			server = v.GitVersion
+		}
+	}
+	return c, server, nil
+}
+
 // qualified returns the resource with its API group, "podgroups.scheduling.run.ai".
 func (k *Kind) qualified() string { return strings.TrimSuffix(k.Resource+"."+k.Group, ".") }
 
@@ -91,6 +100,9 @@ func whyUnread(err error) string {
 		return WhyForbidden
 	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || isUnknownGroup(err):
 		return WhyMissing
+	}
+	if failed := (*url.Error)(nil); errors.As(err, &failed) { // the address is long, and says nothing to people
+		return failed.Err.Error()
 	}
 	return err.Error()
 }
