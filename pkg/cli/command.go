@@ -44,6 +44,8 @@ type Streams struct {
 	Width int
 	// Colour: Out shows colours.
 	Colour bool
+	// Terminal: Out is a terminal of which the cursor can be moved.
+	Terminal bool
 }
 
 // OSStreams returns the streams of the process.
@@ -60,7 +62,8 @@ func OSStreams() Streams {
 		s.Width = n
 	}
 	name := os.Getenv("TERM")
-	s.Colour = os.Getenv("NO_COLOR") == "" && name != "" && name != "dumb"
+	s.Terminal = name != "" && name != "dumb"
+	s.Colour = os.Getenv("NO_COLOR") == "" && s.Terminal
 	return s
 }
 
@@ -103,6 +106,7 @@ type options struct {
 	snapshot   string
 	output     string
 	limit      time.Duration
+	watching   bool
 	now        func() time.Time
 }
 

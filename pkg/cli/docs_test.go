@@ -4,12 +4,22 @@ package cli
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/muster-project/muster/pkg/snapshot"
 	"github.com/muster-project/muster/test/wrappers"
@@ -64,13 +74,15 @@ func TestErrors(t *testing.T) {
 	}{
 		"an unknown name, with what is similar":          {[]string{"why", "midd"}, "there is no PodGroup, and no owner of pods, midd in namespace ml; did you mean job/mid, podgroup/mid?"},
 		"an unknown kind of a known name":                {[]string{"why", "pcs/mid"}, "there is no PodGroup, and no owner of pods, podcliqueset/mid in namespace ml; did you mean"},
+		"a name of another namespace":                    {[]string{"why", "mid", "-n", "web"}, "there is no PodGroup, and no owner of pods, mid in namespace web; did you mean -n ml?"},
 		"a pod without a gang":                           {[]string{"why", "pod/nb-0", "-n", "nb"}, "pod nb-0 belongs to no gang: kubectl describe pod nb-0 -n nb says why it waits"},
 		"no name":                                        {[]string{"why"}, "name one gang: kubectl muster why NAME, or --all"},
 		"a name and --all":                               {[]string{"why", "mid", "--all"}, "name one gang"},
 		"an unknown format":                              {[]string{"top", "-o", "xml"}, `unknown output format "xml": json or yaml`},
-		"an unknown flag":                                {[]string{"top", "--watch"}, "unknown flag: --watch"},
+		"an unknown flag":                                {[]string{"top", "--again"}, "unknown flag: --again"},
+		"a snapshot that is watched":                     {[]string{"top", "--watch"}, "--watch needs a cluster: a snapshot does not change"},
 		"nothing to try":                                 {[]string{"what-if"}, "name files with -f, or nodes with --drain"},
-		"an unknown node":                                {[]string{"what-if", "--drain", "node-9"}, "there is no node node-9"},
+		"an unknown node":                                {[]string{"what-if", "--drain", "node-006"}, "there is no node node-006; did you mean node-0006, node-0000, node-0001?"},
 		"a file that does not exist":                     {[]string{"what-if", "-f", "no.yaml"}, "no.yaml: no such file"},
 		"a manifest on the standard input that is empty": {[]string{"what-if", "-f", "-"}, "the files have no objects that make pods"},
 	}
@@ -82,6 +94,16 @@ func TestErrors(t *testing.T) {
 				t.Errorf("exit code %d, output %q, errors %q, want 1, nothing, and %q", code, out, errs, tc.want)
 			}
 		})
+	}
+	sparse := filepath.Join(t.TempDir(), "sparse")
+	if err := os.WriteFile(sparse, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(sparse, 2<<30); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := run(t, 80, "top", "--snapshot", sparse); code != exitError || !strings.Contains(errs, "it has 2048 MiB: no snapshot is that large") {
+		t.Errorf("exit code %d, errors %q for a file of 2 GiB", code, errs)
 	}
 	if code, _, errs := run(t, 80, "top", "--snapshot", "/dev/null"); code != exitError || !strings.Contains(errs, "reading snapshot /dev/null: it is no snapshot of kubectl muster") {
 		t.Errorf("exit code %d, errors %q for a file that is no snapshot", code, errs)
@@ -128,6 +150,88 @@ func TestJSON(t *testing.T) {
 		}
 		if _, yaml, _ := run(t, 80, append(args, "-o", "yaml")...); !strings.Contains(yaml, "apiVersion: "+snapshot.APIVersion) {
 			t.Errorf("%s as YAML: %s", command, yaml)
+		}
+	}
+}
+
+// The programs' own words about their configuration.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	scheduler := func(args ...string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: musterNamespace, Name: "muster-scheduler"}}
+		d.Spec.Template.Spec = corev1.PodSpec{
+			Containers: []corev1.Container{{Args: args, VolumeMounts: []corev1.VolumeMount{{Name: "config", MountPath: "/etc/muster"}}}},
+			Volumes: []corev1.Volume{{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+				LocalObjectReference: corev1.LocalObjectReference{Name: "muster-scheduler-config"}}}}},
+		}
+		return d
+	}
+	controller := func(args ...string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: musterNamespace, Name: "muster-controller"}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Args: args}}
+		return d
+	}
+	profiles := func(names ...string) *corev1.ConfigMap {
+		text := "profiles:\n"
+		for _, name := range names {
+			text += "- schedulerName: " + name + "\n"
+		}
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: musterNamespace, Name: "muster-scheduler-config"}, Data: map[string]string{"config.yaml": text}}
+	}
+	now := metav1.NewMicroTime(taken)
+	kubeScheduler := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-scheduler"}, Spec: coordinationv1.LeaseSpec{RenewTime: &now}}
+	const config = "--config=/etc/muster/config.yaml"
+	for name, tc := range map[string]struct {
+		objects []runtime.Object
+		want    string
+	}{
+		"as in the manifests":  {[]runtime.Object{scheduler(config), controller(), profiles("muster-scheduler")}, "ok: muster-scheduler serves the schedulerName muster-scheduler"},
+		"the built-in profile": {[]runtime.Object{scheduler(), controller()}, "ok: muster-scheduler serves the schedulerName muster-scheduler"},
+		"instead of kube-scheduler": {[]runtime.Object{scheduler(config), controller(), profiles("muster-scheduler", "default-scheduler")},
+			"problem: muster-scheduler serves the schedulerName default-scheduler, and --other-schedulers of muster-controller says that another scheduler does"},
+		"instead of kube-scheduler, which the controller knows": {
+			[]runtime.Object{scheduler(config), controller("--other-schedulers=volcano"), profiles("muster-scheduler", "default-scheduler")},
+			"ok: muster-scheduler serves the schedulerName muster-scheduler, default-scheduler"},
+		"instead of kube-scheduler, which runs": {
+			[]runtime.Object{scheduler(config), controller("--other-schedulers", "volcano"), profiles("default-scheduler"), kubeScheduler},
+			"problem: muster-scheduler serves the schedulerName default-scheduler, and kube-scheduler runs, too"},
+		"with gates of another gang scheduling": {[]runtime.Object{scheduler(config, "--feature-gates=A=true,GangScheduling=true"), controller(), profiles("muster-scheduler")},
+			"problem: muster-scheduler has --feature-gates=GangScheduling=true, with which it does not start"},
+		"a configuration that is no ConfigMap": {[]runtime.Object{scheduler("--config=/elsewhere/config.yaml"), controller()}, "unknown: the profiles of muster-scheduler could not be read: /elsewhere/config.yaml is in no ConfigMap"},
+		"no Deployment":                        {nil, "unknown: there is no Deployment muster-system/muster-scheduler"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &Doctor{}
+			d.checkPrograms(t.Context(), fake.NewClientset(tc.objects...), taken)
+			if got := d.Checks[0].State + ": " + d.Checks[0].Message; len(d.Checks) != 1 || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("%q\nwant %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// The clock of the API server is in its responses.
+func TestServerClock(t *testing.T) {
+	t.Parallel()
+	for ahead, want := range map[time.Duration]string{
+		time.Second: "ok: this machine's clock agrees", 3 * time.Minute: "problem: this machine's clock is 3m ahead of", -time.Hour: "problem: this machine's clock is 60m behind",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Date", taken.UTC().Format(http.TimeFormat))
+		}))
+		clock := &serverClock{next: http.DefaultTransport, now: func() time.Time { return taken.Add(ahead) }}
+		d := &Doctor{}
+		d.checkClock(clock)
+		response, err := (&http.Client{Transport: clock}).Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		server.Close()
+		d.checkClock(clock)
+		if d.Checks[0].State != stateUnknown || !strings.HasPrefix(d.Checks[1].State+": "+d.Checks[1].Message, want) {
+			t.Errorf("%s ahead: %+v, want %s", ahead, d.Checks, want)
 		}
 	}
 }

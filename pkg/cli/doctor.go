@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -73,17 +74,9 @@ func (o *options) doctor(ctx context.Context) error {
 	d := &Doctor{typeMeta: metaOf("Doctor"), Taken: w.snapshot.Taken}
 	d.checkKinds(w.snapshot)
 	if o.snapshot == "" {
-		config, err := o.config().ClientConfig()
-		if err != nil {
+		if err := o.askCluster(ctx, d); err != nil {
 			return err
 		}
-		client, err := kubernetes.NewForConfig(config)
-		if err != nil {
-			return err
-		}
-		d.checkLease(ctx, client, "muster-scheduler", w.snapshot.Taken)
-		d.checkLease(ctx, client, "muster-controller", w.snapshot.Taken)
-		d.checkWebhooks(ctx, client, w.snapshot.Taken)
 	}
 	d.checkGangs(w)
 	d.checkClasses(w)
@@ -93,6 +86,32 @@ func (o *options) doctor(ctx context.Context) error {
 	if slices.ContainsFunc(d.Checks, func(c Check) bool { return c.State == stateProblem }) {
 		return errBlocked
 	}
+	return nil
+}
+
+// askCluster checks what is not in a snapshot. Times are compared by the clock of the API server.
+func (o *options) askCluster(ctx context.Context, d *Doctor) error {
+	config, err := o.restConfig()
+	if err != nil {
+		return err
+	}
+	clock := &serverClock{now: o.now}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		clock.next = next
+		return clock
+	})
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	d.checkNativeGangs(client)
+	d.checkClock(clock)
+	ahead, _ := clock.read()
+	now := o.now().Add(-ahead)
+	d.checkLease(ctx, client, "muster-scheduler", now)
+	d.checkLease(ctx, client, "muster-controller", now)
+	d.checkPrograms(ctx, client, now)
+	d.checkWebhooks(ctx, client, now)
 	return nil
 }
 
@@ -127,6 +146,8 @@ func (d *Doctor) checkLease(ctx context.Context, client kubernetes.Interface, na
 		d.add(name, stateProblem, what+" has no holder: the program does not run")
 	case now.Sub(lease.Spec.RenewTime.Time) > leaseLimit:
 		d.add(name, stateProblem, fmt.Sprintf("%s was renewed %s ago: the program does not run, or does not reach the API server", what, age(lease.Spec.RenewTime.Time, now)))
+	case differs("its clock", lease.Spec.RenewTime.Sub(now)) != "" && lease.Spec.RenewTime.After(now):
+		d.add(name, stateProblem, fmt.Sprintf("%s leads, and %s: set the clock of its node", *lease.Spec.HolderIdentity, differs("its clock", lease.Spec.RenewTime.Sub(now))))
 	default:
 		d.add(name, stateOK, fmt.Sprintf("%s leads", *lease.Spec.HolderIdentity))
 	}

@@ -14,13 +14,15 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kubeyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	grovev1alpha1 "github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -45,6 +47,16 @@ type manifest struct {
 	ignored []string
 	// generated is the number of objects whose names were generated.
 	generated int
+	// made are the PodGroups that muster-controller makes of workloads. Those of groups with their names count instead.
+	made []*v2alpha2.PodGroup
+	// templates are those of ResourceClaims, by namespace and name, and claims are ResourceClaims.
+	templates map[types.NamespacedName]*resourcev1.ResourceClaimTemplate
+	claims    []*resourcev1.ResourceClaim
+	// notes are sentences about what is not planned.
+	notes []string
+	// runtimes are those of TrainJobs, by kind and name; trainJobs are added when all files have been read.
+	runtimes  map[string]*unstructured.Unstructured
+	trainJobs []*unstructured.Unstructured
 }
 
 // uidOf returns the UID of an object of a manifest.
@@ -71,7 +83,13 @@ func (o *options) readManifest(names []string, namespace string) (*manifest, err
 			}
 		}
 	}
-	if len(m.groups)+len(m.pods)+len(m.problems)+len(m.unplanned) == 0 {
+	for _, job := range m.trainJobs {
+		if err := m.addTrainJob(job); err != nil {
+			return nil, err
+		}
+	}
+	m.addMade()
+	if len(m.groups)+len(m.pods)+len(m.problems)+len(m.unplanned)+len(m.notes) == 0 {
 		return nil, errors.New("the files have no objects that make pods")
 	}
 	return m, nil
@@ -163,41 +181,39 @@ func (m *manifest) add(document []byte, namespace string) error {
 			return err
 		}
 		m.pods = append(m.pods, pod)
-	case "Job":
-		job := &batchv1.Job{}
-		if err := decode(job); err != nil {
+	case "ResourceClaim":
+		claim := &resourcev1.ResourceClaim{}
+		if err := decode(claim); err != nil {
 			return err
 		}
-		n := int32(1)
-		if job.Spec.Parallelism != nil {
-			n = *job.Spec.Parallelism
-		}
-		if job.Spec.Completions != nil {
-			n = min(n, *job.Spec.Completions)
-		}
-		if job.Spec.Suspend != nil && *job.Spec.Suspend {
-			n = 0
-		}
-		return m.addPods(job, object.APIVersion, object.Kind, &job.Spec.Template, n)
-	case "StatefulSet":
-		set := &appsv1.StatefulSet{}
-		if err := decode(set); err != nil {
+		m.claims = append(m.claims, claim)
+	case "ResourceClaimTemplate":
+		template := &resourcev1.ResourceClaimTemplate{}
+		if err := decode(template); err != nil {
 			return err
 		}
-		return m.addPods(set, object.APIVersion, object.Kind, &set.Spec.Template, replicas(set.Spec.Replicas))
+		if m.templates == nil {
+			m.templates = map[types.NamespacedName]*resourcev1.ResourceClaimTemplate{}
+		}
+		m.templates[types.NamespacedName{Namespace: template.Namespace, Name: template.Name}] = template
 	case "ReplicaSet":
 		set := &appsv1.ReplicaSet{}
 		if err := decode(set); err != nil {
 			return err
 		}
-		return m.addPods(set, object.APIVersion, object.Kind, &set.Spec.Template, replicas(set.Spec.Replicas))
-	case "Deployment":
-		d := &appsv1.Deployment{}
-		if err := decode(d); err != nil {
+		return m.addReplicaSet(set)
+	case "Job", "StatefulSet", "Deployment", "JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "TrainJob", "TrainingRuntime", "ClusterTrainingRuntime":
+		if typed := typedWorkload(object.Kind); typed != nil { // an unknown field is an error
+			if err := decode(typed); err != nil {
+				return err
+			}
+		}
+		u := &unstructured.Unstructured{}
+		if err := decode(u); err != nil {
 			return err
 		}
-		return m.addPods(d, object.APIVersion, object.Kind, &d.Spec.Template, replicas(d.Spec.Replicas))
-	case "JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "PyTorchJob", "MPIJob", "TrainJob", "CronJob", "DaemonSet", "PodClique":
+		return m.addObject(u)
+	case "PyTorchJob", "MPIJob", "CronJob", "DaemonSet", "PodClique":
 		m.unplanned = append(m.unplanned, fmt.Sprintf("the pods of %s %s", object.Kind, object.Name))
 	default:
 		m.ignored = append(m.ignored, object.Kind+" "+object.Name)
@@ -205,21 +221,13 @@ func (m *manifest) add(document []byte, namespace string) error {
 	return nil
 }
 
-func replicas(n *int32) int32 {
-	if n == nil {
-		return 1
-	}
-	return *n
-}
-
-// addPods adds pods of a template, as their controller makes them.
-func (m *manifest) addPods(owner metav1.Object, version, kind string, template *corev1.PodTemplateSpec, n int32) error {
-	isController := true
-	for i := range n {
-		pod := &corev1.Pod{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: *template.Spec.DeepCopy()}
-		pod.Namespace, pod.Name = owner.GetNamespace(), fmt.Sprintf("%s-%d", owner.GetName(), i)
-		pod.UID = types.UID(fmt.Sprintf("%s-%d", owner.GetUID(), i))
-		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: &isController}}
+// addReplicaSet adds the pods of a ReplicaSet.
+func (m *manifest) addReplicaSet(set *appsv1.ReplicaSet) error {
+	for i := range ptr.Deref(set.Spec.Replicas, 1) {
+		pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+		pod.Namespace, pod.Name = set.Namespace, fmt.Sprintf("%s-%d", set.Name, i)
+		pod.UID = types.UID(fmt.Sprintf("%s-%d", set.UID, i))
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ReplicaSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
 		m.pods = append(m.pods, pod)
 	}
 	return nil
@@ -328,7 +336,7 @@ func (m *manifest) complete(s *snapshot.Snapshot) error {
 // copyOf returns the manifest with other names, so that it can be there beside the original.
 func (m *manifest) copyOf(n int) *manifest {
 	suffix := fmt.Sprintf("-copy-%d", n)
-	c := &manifest{}
+	c := &manifest{templates: m.templates}
 	for _, g := range m.groups {
 		g = g.DeepCopy()
 		g.Name, g.UID = g.Name+suffix, g.UID+types.UID(suffix)
@@ -336,8 +344,9 @@ func (m *manifest) copyOf(n int) *manifest {
 	}
 	for _, pod := range m.pods {
 		p := pod.DeepCopy()
-		p.Name, p.UID = p.Name+suffix, p.UID+types.UID(suffix)
+		p.Name, p.UID, p.Status.ResourceClaimStatuses = p.Name+suffix, p.UID+types.UID(suffix), nil
 		if name := membership.Group(pod); name != "" {
+			metav1.SetMetaDataLabel(&p.ObjectMeta, v2alpha2.SubGroupLabel, membership.Leaf(pod)) // other marks say it no longer
 			metav1.SetMetaDataAnnotation(&p.ObjectMeta, v2alpha2.PodGroupAnnotation, name+suffix)
 		}
 		c.pods = append(c.pods, p)

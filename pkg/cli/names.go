@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,10 +92,38 @@ func (w *world) gangsOf(namespace, kind, name string) ([]gangs.Key, error) {
 		}
 	}
 	text := fmt.Sprintf("there is no PodGroup, and no owner of pods, %s in namespace %s", strings.TrimPrefix(kind+"/"+name, "/"), namespace)
-	if similar := similarNames(name, sets.List(names)); len(similar) > 0 {
+	switch similar, elsewhere := similarNames(name, sets.List(names)), w.namespacesWith(name); {
+	case len(elsewhere) > 0:
+		text += "; did you mean -n " + strings.Join(elsewhere, ", or -n ") + "?"
+	case len(similar) > 0:
 		text += "; did you mean " + strings.Join(similar, ", ") + "?"
+	case w.lacksNamespace(namespace):
+		text += ", which does not exist"
 	}
-	return nil, fmt.Errorf("%s", text)
+	return nil, errors.New(text)
+}
+
+// namespacesWith returns the first namespaces in which a PodGroup, a pod or a controller of a pod has the name.
+func (w *world) namespacesWith(name string) []string {
+	found := sets.New[string]()
+	for _, group := range snapshot.All[*v2alpha2.PodGroup](w.snapshot) {
+		if group.Name == name {
+			found.Insert(group.Namespace)
+		}
+	}
+	for _, pod := range w.pods {
+		owner := metav1.GetControllerOfNoCopy(pod)
+		if membership.Group(pod) != "" && (pod.Name == name || owner != nil && owner.Name == name) {
+			found.Insert(pod.Namespace)
+		}
+	}
+	return sets.List(found)[:min(len(found), maxSimilar)]
+}
+
+// lacksNamespace reports whether there is no such namespace. false if it is not known.
+func (w *world) lacksNamespace(name string) bool {
+	all := snapshot.All[*corev1.Namespace](w.snapshot)
+	return len(all) > 0 && !slices.ContainsFunc(all, func(n *corev1.Namespace) bool { return n.Name == name })
 }
 
 // named is the kind, in lower case, and the name of an object.
@@ -149,7 +178,10 @@ const maxSimilar = 3
 // similarNames returns the names whose last part is the most similar one, at most a third of it different.
 func similarNames(name string, names []string) []string {
 	distance := func(s string) int {
-		_, last, _ := strings.Cut(s, "/")
+		_, last, has := strings.Cut(s, "/")
+		if !has {
+			last = s
+		}
 		return editDistance(name, last)
 	}
 	similar := slices.DeleteFunc(slices.Clone(names), func(s string) bool { return distance(s) > max(1, len(name)/3) })

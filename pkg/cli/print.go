@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/message"
@@ -123,52 +124,87 @@ func clauses(text string) []string {
 	return all
 }
 
+// minLastColumn is the width of the last column below which a table is folded.
+const minLastColumn = 16
+
 // table prints rows in columns that are as wide as their longest cell, without blanks at the ends of lines. The last
-// column is shortened to the width.
+// column is shortened to the width. If that leaves too little of it, each row is a paragraph: the first cell, and below
+// it the others, after the names of their columns.
 func (o *options) table(w io.Writer, rows [][]string) {
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+	widths := columnWidths(rows)
+	used := 0
+	for _, width := range widths[:len(widths)-1] {
+		if width > 0 {
+			used += width + 2
 		}
 	}
-	for i := len(widths) - 1; i >= 0; i-- { // columns without a value but in the header are left out
-		if !slices.ContainsFunc(rows[1:], func(row []string) bool { return i < len(row) && row[i] != "" }) {
-			widths[i] = 0
-		}
+	if last := widths[len(widths)-1]; used+min(last, minLastColumn) > o.width() {
+		o.foldedTable(w, rows)
+		return
 	}
-	for _, row := range rows {
-		var line strings.Builder
-		used := 0
-		for i, cell := range row {
-			if widths[i] == 0 {
-				continue
-			}
-			if room := o.width() - used; i == len(row)-1 && room > 0 {
-				cell = message.Truncate(cell, room)
-			}
-			line.WriteString(cell + strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell))+2))
-			used += widths[i] + 2
-		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
+	for _, line := range alignedRows(rows) {
+		fmt.Fprintln(w, message.Truncate(line, o.width()))
 	}
 }
 
-// age is how long ago something was: "45s", "12m", "5h10m", "3d". "": the time is not known.
-func age(since, now time.Time) string {
-	switch d := now.Sub(since); {
-	case since.IsZero():
-		return ""
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%ds", int(max(0, d).Seconds()))
-	case d < 3*time.Hour:
-		return fmt.Sprintf("%dm", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
-	default:
-		return fmt.Sprintf("%dd", int(d.Hours())/24)
+// columnWidths returns the widths of columns; 0: only the header has a cell there.
+func columnWidths(rows [][]string) []int {
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
 	}
+	for i := range widths {
+		if !slices.ContainsFunc(rows[1:], func(row []string) bool { return row[i] != "" }) {
+			widths[i] = 0
+		}
+	}
+	return widths
+}
+
+// alignedRows returns the lines of rows, without columns of which only the header has a cell.
+func alignedRows(rows [][]string) []string {
+	widths := columnWidths(rows)
+	lines := make([]string, len(rows))
+	for n, row := range rows {
+		var line strings.Builder
+		for i, cell := range row {
+			if widths[i] > 0 {
+				line.WriteString(cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2))
+			}
+		}
+		lines[n] = strings.TrimRight(line.String(), " ")
+	}
+	return lines
+}
+
+// foldedTable prints rows as paragraphs.
+func (o *options) foldedTable(w io.Writer, rows [][]string) {
+	for _, row := range rows[1:] {
+		first, rest := "", []string{}
+		for i, cell := range row {
+			switch {
+			case cell == "":
+			case first == "":
+				first = cell
+			case rows[0][i] == "":
+				rest = append(rest, cell)
+			default:
+				rest = append(rest, strings.ToLower(rows[0][i])+" "+cell)
+			}
+		}
+		fmt.Fprintln(w, message.Truncate(first, o.width()))
+		for _, line := range wrap(strings.Join(rest, ", "), o.width()-2) {
+			fmt.Fprintln(w, strings.TrimRight("  "+line, " "))
+		}
+	}
+}
+
+// age is how long ago something was, as kubectl writes it: "45s", "12m", "5h10m", "3d". "": the time is not known.
+func age(since, now time.Time) string {
+	if since.IsZero() {
+		return ""
+	}
+	return duration.HumanDuration(max(0, now.Sub(since)))
 }

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
@@ -15,23 +16,35 @@ import (
 )
 
 func newSnapshot(o *options) *cobra.Command {
-	return &cobra.Command{
+	anonymize := false
+	cmd := &cobra.Command{
 		Use: "snapshot FILE", Short: "Write what muster-scheduler reads of the cluster into a file",
 		Long: `Write what muster-scheduler reads of the cluster into a file, JSON lines compressed with gzip, which all commands take with --snapshot.
 It has names, labels, annotations, resources and status of nodes, pods, PodGroups and what else decides where pods run; it has no
-commands, environments, ConfigMaps or Secrets.`,
+commands, environments, ConfigMaps or Secrets. With --anonymize its names, labels, annotations, images and messages are replaced by random
+words, the same by the same, so that the answers about it stay.`,
 		Example: `  kubectl muster snapshot cluster.json.gz
+  kubectl muster snapshot cluster.json.gz --anonymize
   kubectl muster why job/train --snapshot cluster.json.gz`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return o.takeSnapshot(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.takeSnapshot(cmd.Context(), args[0], anonymize)
+		},
 	}
+	cmd.Flags().BoolVar(&anonymize, "anonymize", false, "Replace names and other texts by random words.")
+	return cmd
 }
 
 // takeSnapshot writes a snapshot into a file; -: to the standard output.
-func (o *options) takeSnapshot(ctx context.Context, file string) error {
+func (o *options) takeSnapshot(ctx context.Context, file string, anonymize bool) error {
 	s, err := o.read(ctx)
 	if err != nil {
 		return err
+	}
+	if anonymize {
+		var key [32]byte
+		_, _ = rand.Read(key[:]) // it never fails
+		s.Anonymize(key)
 	}
 	if file == "-" {
 		return s.Write(o.Out)

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -53,7 +54,9 @@ type TopNode struct {
 	// Cells has one letter for each GPU: that of the gang in Top.Gangs, "+" of a gang without a letter, "o" of a pod
 	// without a gang, "." free, "x" free on a node that takes no pods.
 	Cells string `json:"cells"`
-	State string `json:"state,omitempty"` // "cordoned", "not ready"
+	// Gangs are those with GPUs here, sorted.
+	Gangs []string `json:"gangs,omitempty"`
+	State string   `json:"state,omitempty"` // "cordoned", "not ready"
 }
 
 // TopGang is a gang that holds GPUs, or waits for them.
@@ -76,17 +79,19 @@ func newTop(o *options) *cobra.Command {
 		Use: "top", Short: "Show who uses the GPUs: nodes with a cell for each GPU, gangs that hold and that wait",
 		Long: `Show the nodes with GPUs, one cell for each: a letter for the gang that uses it, + for one of the gangs without a letter, o for a pod
 without a gang, . if it is free, x if it is free on a node that takes no pods. Then the gangs that hold GPUs, and those that wait, with the
-reasons that muster-scheduler has written.`,
+reasons that muster-scheduler has written. With --watch on a terminal: a screen on which nodes and gangs can be scrolled and filtered.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w, err := o.world(cmd.Context())
-			if err != nil {
-				return err
+			if o.watching && o.Terminal && o.output == "" {
+				return o.topScreen(cmd.Context())
 			}
-			t := w.top()
-			return o.print(t, func(out io.Writer) { o.printTop(out, t, lines) })
+			return o.run(cmd.Context(), func(_ context.Context, o *options, w *world) error {
+				t := w.top()
+				return o.print(t, func(out io.Writer) { o.printTop(out, t, lines) })
+			})
 		},
 	}
+	o.addWatch(cmd)
 	cmd.Flags().IntVar(&lines, "lines", 40, "How many nodes, and how many gangs of each kind, are listed. 0: all.")
 	return cmd
 }
@@ -168,7 +173,11 @@ func (w *world) topNodes(t *Top, onNode map[string]map[gangs.Key]int64, letter m
 		for _, key := range users {
 			cells.WriteString(strings.Repeat(letter[key], int(onNode[node.Name][key])))
 			used += onNode[node.Name][key]
+			if key.Name != "" {
+				n.Gangs = append(n.Gangs, key.String())
+			}
 		}
+		slices.Sort(n.Gangs)
 		free := max(0, gpus-used)
 		t.GPUs, t.Used = t.GPUs+gpus, t.Used+used
 		if n.State != "" {
@@ -234,21 +243,12 @@ func (w *world) waitingGangs() []waitingGang {
 }
 
 func (o *options) printTop(w io.Writer, t *Top, lines int) {
-	line := fmt.Sprintf("GPUs %d: %d used, %d free", t.GPUs, t.Used, t.Free)
-	for _, part := range []struct {
-		n    int64
-		text string
-	}{{t.Closed, "free on nodes that take no pods"}, {t.Incomplete, "held by gangs below their minimum"}, {t.Ending, "of pods that are ending"}} {
-		if part.n > 0 {
-			line += fmt.Sprintf(", %d %s", part.n, part.text)
+	for _, line := range t.head() {
+		for _, part := range wrap(line, o.width()) {
+			fmt.Fprintln(w, part)
 		}
 	}
-	fmt.Fprintln(w, line)
-	var fits []string
-	for _, size := range []string{"1", "2", "4", "8", "16"} {
-		fits = append(fits, fmt.Sprintf("%d x %s", t.Fits[size], size))
-	}
-	fmt.Fprintf(w, "fits now: %s\n\n", strings.Join(fits, ", "))
+	fmt.Fprintln(w)
 	most := func(n int) int {
 		if lines <= 0 {
 			return n
@@ -270,7 +270,7 @@ func (o *options) printTop(w io.Writer, t *Top, lines int) {
 	rest(len(t.Nodes), "more node")
 	rows = [][]string{{"", "HOLDS", "GPUS", "STATE"}}
 	for _, g := range t.Gangs[:most(len(t.Gangs))] {
-		rows = append(rows, []string{cmp.Or(g.Letter, "+"), g.Gang, fmt.Sprintf("%d/%d", g.HeldGPUs, g.GPUs), g.Reason})
+		rows = append(rows, g.holdsRow())
 	}
 	if len(t.Gangs) > 0 {
 		fmt.Fprintln(w)
@@ -279,11 +279,38 @@ func (o *options) printTop(w io.Writer, t *Top, lines int) {
 	rest(len(t.Gangs), "more gang")
 	rows = [][]string{{"WAITS", "GPUS", "SINCE", "REASON", "MESSAGE"}}
 	for _, g := range t.Waiting[:most(len(t.Waiting))] {
-		rows = append(rows, []string{g.Gang, fmt.Sprint(g.GPUs), age(g.Since, t.Taken), g.Reason, g.Message})
+		rows = append(rows, g.waitsRow(t.Taken))
 	}
 	if len(t.Waiting) > 0 {
 		fmt.Fprintln(w)
 		o.table(w, rows)
 	}
 	rest(len(t.Waiting), "more gang")
+}
+
+// head returns the lines above the tables.
+func (t *Top) head() []string {
+	line := fmt.Sprintf("GPUs %d: %d used, %d free", t.GPUs, t.Used, t.Free)
+	for _, part := range []struct {
+		n    int64
+		text string
+	}{{t.Closed, "free on nodes that take no pods"}, {t.Incomplete, "held by gangs below their minimum"}, {t.Ending, "of pods that are ending"}} {
+		if part.n > 0 {
+			line += fmt.Sprintf(", %d %s", part.n, part.text)
+		}
+	}
+	var fits []string
+	for _, size := range []string{"1", "2", "4", "8", "16"} {
+		fits = append(fits, fmt.Sprintf("%d x %s", t.Fits[size], size))
+	}
+	return []string{line, "fits now: " + strings.Join(fits, ", ")}
+}
+
+// holdsRow is the row of a gang that holds GPUs, waitsRow that of one that waits.
+func (g *TopGang) holdsRow() []string {
+	return []string{cmp.Or(g.Letter, "+"), g.Gang, fmt.Sprintf("%d/%d", g.HeldGPUs, g.GPUs), g.Reason}
+}
+
+func (g *TopGang) waitsRow(now time.Time) []string {
+	return []string{g.Gang, fmt.Sprint(g.GPUs), age(g.Since, now), g.Reason, g.Message}
 }

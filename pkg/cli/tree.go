@@ -6,6 +6,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,41 +57,43 @@ type Node struct {
 }
 
 func newTree(o *options) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use: "tree [KIND/]NAME", Short: "Show what a gang is made of: what each part needs and has",
 		Long: `Show each node of a gang's tree, with what it needs and has, GPUs, where it runs, and what is above the minimum. NAME is a PodGroup, a
-pod, or an owner of pods, such as a PodCliqueSet, a Job or a JobSet; all gangs of it are shown.`,
-		Example: "  kubectl muster tree pcs/chat -n web",
+pod, or an owner of pods, such as a PodCliqueSet, a Job or a JobSet; all gangs of it are shown. Parts that are alike are shown once.`,
+		Example: "  kubectl muster tree pcs/chat -n web\n  kubectl muster tree jobset/train --watch",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			w, err := o.world(ctx)
-			if err != nil {
-				return err
-			}
-			kind, name := splitName(args)
-			keys, err := w.gangsOf(o.namespace(), kind, name)
-			if err != nil {
-				return err
-			}
-			var trees []Tree
-			for _, key := range keys {
-				t, err := w.tree(ctx, key)
-				if err != nil {
-					return err
-				}
-				trees = append(trees, *t)
-			}
-			if len(trees) == 1 {
-				return o.print(trees[0], func(out io.Writer) { o.printTrees(out, trees) })
-			}
-			list := struct {
-				typeMeta `json:",inline"`
-				Items    []Tree `json:"items"`
-			}{metaOf("TreeList"), trees}
-			return o.print(list, func(out io.Writer) { o.printTrees(out, trees) })
+			return o.run(cmd.Context(), func(ctx context.Context, o *options, w *world) error { return o.tree(ctx, w, args) })
 		},
 	}
+	o.addWatch(cmd)
+	return cmd
+}
+
+// tree shows the trees of the gangs of an object.
+func (o *options) tree(ctx context.Context, w *world, args []string) error {
+	kind, name := splitName(args)
+	keys, err := w.gangsOf(o.namespace(), kind, name)
+	if err != nil {
+		return err
+	}
+	var trees []Tree
+	for _, key := range keys {
+		t, err := w.tree(ctx, key)
+		if err != nil {
+			return err
+		}
+		trees = append(trees, *t)
+	}
+	if len(trees) == 1 {
+		return o.print(trees[0], func(out io.Writer) { o.printTrees(out, trees) })
+	}
+	list := struct {
+		typeMeta `json:",inline"`
+		Items    []Tree `json:"items"`
+	}{metaOf("TreeList"), trees}
+	return o.print(list, func(out io.Writer) { o.printTrees(out, trees) })
 }
 
 // tree returns the tree of a gang. One that waits is planned, so that the reason is that of now.
@@ -164,8 +169,11 @@ func (n *counts) node(g *gang.Group) Node {
 	return x
 }
 
+// maxTrees is the number of gangs that are shown at most.
+const maxTrees = 20
+
 func (o *options) printTrees(w io.Writer, trees []Tree) {
-	for i, t := range trees {
+	for i, t := range trees[:min(len(trees), maxTrees)] {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
@@ -178,7 +186,21 @@ func (o *options) printTrees(w io.Writer, trees []Tree) {
 			o.section(w, "why", t.Message)
 		}
 	}
+	if more := len(trees) - maxTrees; more > 0 {
+		phases := map[string]int{}
+		for _, t := range trees[maxTrees:] {
+			phases[t.Phase]++
+		}
+		var parts []string
+		for _, phase := range slices.Sorted(maps.Keys(phases)) {
+			parts = append(parts, fmt.Sprintf("%d %s", phases[phase], phase))
+		}
+		fmt.Fprintf(w, "\n… and %s: %s\n", message.Count(more, "more gang"), strings.Join(parts, ", "))
+	}
 }
+
+// maxAlike is the number of parts beside each other that are shown one by one although they are alike.
+const maxAlike = 3
 
 // rowsOf returns the rows of a node and those below it. prefix is drawn before its name, below before those of its
 // children.
@@ -188,15 +210,42 @@ func rowsOf(n *Node, name, prefix, below, state string) [][]string {
 		row[5] = fmt.Sprintf("%d/%d", n.HeldGPUs, n.GPUs)
 	}
 	rows := [][]string{row}
-	for i := range n.Children {
-		child := &n.Children[i]
+	for i := 0; i < len(n.Children); {
+		alike := 1
+		for i+alike < len(n.Children) && n.Children[i].isLike(&n.Children[i+alike]) {
+			alike++
+		}
+		child, state := &n.Children[i], stateOf(&n.Children[i])
+		name := strings.TrimPrefix(child.Group, n.Group+"-")
+		if alike > maxAlike {
+			name += " … " + strings.TrimPrefix(n.Children[i+alike-1].Group, n.Group+"-")
+			state = fmt.Sprintf("%d alike: %s", alike, state)
+		} else {
+			alike = 1
+		}
+		i += alike
 		branch, stem := "├ ", "│ "
-		if i == len(n.Children)-1 {
+		if i == len(n.Children) {
 			branch, stem = "└ ", "  "
 		}
-		rows = append(rows, rowsOf(child, strings.TrimPrefix(child.Group, n.Group+"-"), below+branch, below+stem, stateOf(child))...)
+		rows = append(rows, rowsOf(child, name, below+branch, below+stem, state)...)
 	}
 	return rows
+}
+
+// isLike reports whether two nodes differ in their names only.
+func (n *Node) isLike(other *Node) bool {
+	a, b := *n, *other
+	a.Group, b.Group, a.Children, b.Children = "", "", nil, nil
+	if !reflect.DeepEqual(a, b) || len(n.Children) != len(other.Children) {
+		return false
+	}
+	for i := range n.Children {
+		if !n.Children[i].isLike(&other.Children[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // unitOf is what a node counts.

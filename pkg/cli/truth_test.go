@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/snapshot"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -149,4 +151,23 @@ func TestDrainOfPodsWithoutAController(t *testing.T) {
 	s.gang(wrappers.MakePodGroup("bare", "ml").UID("bare").MinMember(1), wrappers.MakePod("bare-0", "ml").UID("bare-0").Gang("bare").GPUs(1).Node("node-0000"))
 	s.gang(wrappers.MakePodGroup("train", "ml").UID("train").MinMember(1), members("train", 1, 1, "node-0000")...)
 	expect(t, s, 2, []string{"ml/bare  WAITS", "ml/train  STARTS"}, nil, "what-if", "--drain", "node-0000")
+}
+
+// The workers of a LeaderWorkerSet go with their leader: LeaderWorkerSet creates all of them again.
+func TestDrainOfALeader(t *testing.T) {
+	t.Parallel()
+	s := (&scene{}).nodes(3, nil)
+	var pods []*wrappers.PodWrapper
+	for worker, node := range []string{"node-0000", "node-0001"} {
+		name := fmt.Sprintf("llm-0-%d", worker)
+		pod := wrappers.MakePod(name, "ml").UID(name).GPUs(8).Node(node).Controller("StatefulSet", "llm", "sts")
+		for key, value := range membership.ReplicaLabels("llm", 0, worker) {
+			pod.Label(key, value)
+		}
+		pods = append(pods, pod)
+	}
+	group := membership.ReplicaGroupName("llm", 0)
+	s.gang(wrappers.MakePodGroup(group, "ml").UID("llm").MinMember(2), pods...)
+	expect(t, s, 0, []string{"ml/leaderworkerset-llm.0  STARTS", "llm-0-0-again", "llm-0-1-again"}, nil, "what-if", "--drain", "node-0000")
+	expect(t, s, 0, []string{"ml/leaderworkerset-llm.0  STARTS", "llm-0-1-again"}, []string{"llm-0-0-again"}, "what-if", "--drain", "node-0001")
 }

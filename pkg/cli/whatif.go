@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/advice"
+	"github.com/muster-project/muster/pkg/apis/config/profile"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/scheduler/gangadmission"
@@ -35,8 +36,10 @@ type WhatIf struct {
 	Fits  bool         `json:"fits"`
 	Gangs []WhatIfGang `json:"gangs"`
 	// Copies is how many times the files would fit, with --count.
-	Copies *int      `json:"copies,omitempty"`
-	Taken  time.Time `json:"taken"`
+	Copies *int `json:"copies,omitempty"`
+	// Notes are sentences about what is not planned.
+	Notes []string  `json:"notes,omitempty"`
+	Taken time.Time `json:"taken"`
 }
 
 // WhatIfGang is what would become of one gang.
@@ -63,8 +66,8 @@ func newWhatIf(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "what-if -f FILE... [--drain NODE...]", Short: "Say whether gangs would start, where, and whom they would displace",
 		Long: `Say whether the gangs of manifests would start if they were created now, on which nodes, and which gangs of lower priority would end for
-them; or what becomes of the gangs on nodes that are drained. Nothing is written. The files have PodGroups and pods, or Jobs, StatefulSets,
-Deployments and PodCliqueSets. Gangs are planned one after another, in the order of the files; only their minimums are planned.`,
+them; or what becomes of the gangs on nodes that are drained. Nothing is written. The files have PodCliqueSets, Jobs, StatefulSets, Deployments,
+JobSets, LeaderWorkerSets, RayClusters, RayJobs, TrainJobs with their runtime, or PodGroups and pods. Gangs are planned one after another, in the order of the files; only their minimums are planned.`,
 		Example: `  kubectl muster what-if -f train.yaml && kubectl create -f train.yaml
   kubectl muster what-if -f train.yaml --count 100
   kubectl muster what-if --drain node-0003,node-0004`,
@@ -130,8 +133,9 @@ func (o *options) whatIf(ctx context.Context, files, drain []string, count int) 
 	return nil
 }
 
-// create adds the objects of a manifest, and returns its gangs in order, and its pods without one.
-func (w *world) create(m *manifest) (keys []gangs.Key, single []*corev1.Pod, err error) {
+// create adds the objects of a manifest, and returns its gangs in order, and its pods that are not planned: those
+// without a gang, and those of other schedulers.
+func (w *world) create(ctx context.Context, m *manifest) (keys []gangs.Key, single []*corev1.Pod, err error) {
 	seen := sets.New[gangs.Key]()
 	note := func(key gangs.Key) {
 		if !seen.Has(key) {
@@ -147,8 +151,11 @@ func (w *world) create(m *manifest) (keys []gangs.Key, single []*corev1.Pod, err
 		w.Offline.SetGroup(g)
 		note(key)
 	}
+	if err := w.createClaims(ctx, m); err != nil {
+		return nil, nil, err
+	}
 	for _, pod := range m.pods {
-		if name := membership.Group(pod); name != "" {
+		if name := membership.Group(pod); name != "" && pod.Spec.SchedulerName == profile.SchedulerName {
 			w.Offline.SetPod(pod)
 			note(gangs.Key{Namespace: pod.Namespace, Name: name})
 			continue
@@ -160,7 +167,7 @@ func (w *world) create(m *manifest) (keys []gangs.Key, single []*corev1.Pod, err
 
 // start plans the gangs of a manifest.
 func (w *world) start(ctx context.Context, m *manifest, x *WhatIf) error {
-	keys, single, err := w.create(m)
+	keys, single, err := w.create(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -172,9 +179,13 @@ func (w *world) start(ctx context.Context, m *manifest, x *WhatIf) error {
 		x.Fits = x.Fits && g.Verdict != verdictWaits
 		x.Gangs = append(x.Gangs, *g)
 	}
-	if len(single) > 0 && len(keys) == 0 {
-		return fmt.Errorf("pod %s and %d others name no PodGroup: each of them would be scheduled alone, which what-if does not plan",
-			single[0].Name, len(single)-1)
+	x.Notes = append(x.Notes, m.notes...)
+	if len(single) > 0 {
+		x.Notes = append(x.Notes, fmt.Sprintf("%s %s scheduled alone, or by another scheduler than %s: not planned (%s)",
+			message.Count(len(single), "pod"), message.Plural(len(single), "is", "are"), profile.SchedulerName, single[0].Name))
+	}
+	if len(keys) == 0 {
+		return fmt.Errorf("the files have no gang to plan: %s", cmp.Or(strings.Join(x.Notes, "; "), "their PodGroups have no pods"))
 	}
 	return nil
 }
@@ -198,7 +209,7 @@ func (w *world) tryGang(ctx context.Context, key gangs.Key) (*WhatIfGang, error)
 	switch {
 	case len(out.Placements) > 0:
 		g.Verdict, g.Nodes = verdictStarts, nodesOf(out)
-		return g, w.Offline.Start(out)
+		return g, w.Offline.Start(ctx, out)
 	case out.Preempting != nil:
 		g.Verdict, g.Preempts = verdictPreempts, advice.Victims(out)
 		out.Placements = out.Preempting.Placements
@@ -210,7 +221,7 @@ func (w *world) tryGang(ctx context.Context, key gangs.Key) (*WhatIfGang, error)
 	}
 	g.Verdict = verdictWaits
 	if facts, ok := w.Offline.Facts(key); !ok || facts.Group == nil {
-		g.Reason, g.Message = "PodGroupNotFound", fmt.Sprintf("there is no PodGroup %s; one that muster-controller makes of a workload has to be in the files, too", key)
+		g.Reason, g.Message = "PodGroupNotFound", fmt.Sprintf("there is no PodGroup %s in the cluster or in the files", key)
 		return g, nil
 	}
 	x, err := w.explainFacts(key)
@@ -245,7 +256,7 @@ func (w *world) countCopies(ctx context.Context, m *manifest, x *WhatIf, limit i
 	}
 	n := 1
 	for ; n < limit; n++ {
-		keys, _, err := w.create(m.copyOf(n))
+		keys, _, err := w.create(ctx, m.copyOf(n))
 		if err != nil {
 			return n, err
 		}
@@ -254,7 +265,7 @@ func (w *world) countCopies(ctx context.Context, m *manifest, x *WhatIf, limit i
 			if err != nil || len(out.Placements) == 0 {
 				return n, err
 			}
-			if err := w.Offline.Start(out); err != nil {
+			if err := w.Offline.Start(ctx, out); err != nil {
 				return n, err
 			}
 		}
@@ -269,24 +280,43 @@ func (w *world) drain(ctx context.Context, names []string, x *WhatIf) error {
 	for _, name := range names {
 		node := w.Nodes[name]
 		if node == nil {
-			return fmt.Errorf("there is no node %s", name)
+			text := "there is no node " + name
+			if similar := similarNames(name, slices.Sorted(maps.Keys(w.Nodes))); len(similar) > 0 {
+				text += "; did you mean " + strings.Join(similar, ", ") + "?"
+			}
+			return errors.New(text)
 		}
 		closed := node.DeepCopy()
 		closed.Spec.Unschedulable = true
 		w.Offline.SetNode(closed)
 	}
-	affected := map[gangs.Key]int{}
+	affected, runs := map[gangs.Key]int{}, map[gangs.Key]int{}
 	for key, pods := range w.Pods {
 		for _, pod := range pods {
 			if !drained.Has(pod.Spec.NodeName) || isOfDaemonSet(pod) {
 				continue
 			}
-			if err := w.Offline.FreeRoom(pod); err != nil {
+			again, err := w.evict(ctx, pod)
+			if err != nil {
 				return err
 			}
-			w.Offline.Replace(pod, replacementOf(pod, w.snapshot.Taken))
-			if key.Name != "" {
-				affected[key]++
+			if key.Name == "" {
+				continue
+			}
+			affected[key]++
+			if again != nil {
+				if run, begins := membership.Run(again); begins {
+					runs[key] = max(runs[key], run)
+				}
+			}
+		}
+	}
+	for key, run := range runs { // what is of the run before is deleted by its workload, and created again
+		for _, pod := range w.Pods[key] {
+			if of, _ := membership.Run(pod); of > 0 && of < run && !drained.Has(pod.Spec.NodeName) {
+				if _, err := w.evict(ctx, pod); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -302,6 +332,19 @@ func (w *world) drain(ctx context.Context, names []string, x *WhatIf) error {
 	return nil
 }
 
+// evict takes a pod off its node, and adds the one that its controller creates instead, which it returns; nil: none.
+func (w *world) evict(ctx context.Context, pod *corev1.Pod) (again *corev1.Pod, err error) {
+	if err := w.Offline.FreeRoom(pod); err != nil {
+		return nil, err
+	}
+	again = replacementOf(pod, w.snapshot.Taken)
+	if err := w.freeClaims(ctx, pod, again); err != nil {
+		return nil, err
+	}
+	w.Offline.Replace(pod, again)
+	return again, nil
+}
+
 func isOfDaemonSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && (owner.Kind == "DaemonSet" || owner.Kind == "Node")
@@ -315,7 +358,7 @@ func replacementOf(pod *corev1.Pod, now time.Time) *corev1.Pod {
 	}
 	p := pod.DeepCopy()
 	p.Name, p.UID, p.Spec.NodeName, p.CreationTimestamp = p.Name+"-again", p.UID+types.UID("-again"), "", metav1.NewTime(now)
-	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, ResourceClaimStatuses: p.Status.ResourceClaimStatuses}
 	return p
 }
 
@@ -347,6 +390,9 @@ func (o *options) printWhatIf(w io.Writer, x *WhatIf) {
 		if len(nodes) > 0 {
 			o.section(w, "where", nodes...)
 		}
+	}
+	for _, note := range x.Notes {
+		o.section(w, "note", note)
 	}
 	if x.Copies != nil {
 		fmt.Fprintf(w, "\n%s would start beside each other\n", fmt.Sprint(*x.Copies)+message.Plural(*x.Copies, " copy", " copies"))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -98,22 +99,20 @@ printed.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx := cmd.Context()
-			w, err := o.world(ctx)
-			if err != nil {
-				return err
-			}
-			if all {
-				return o.whyAll(ctx, w)
-			}
-			kind, name := splitName(args)
-			keys, err := w.gangsOf(o.namespace(), kind, name)
-			if err != nil {
-				return err
-			}
-			return o.why(ctx, w, keys)
+			return o.run(cmd.Context(), func(ctx context.Context, o *options, w *world) error {
+				if all {
+					return o.whyAll(ctx, w)
+				}
+				kind, name := splitName(args)
+				keys, err := w.gangsOf(o.namespace(), kind, name)
+				if err != nil {
+					return err
+				}
+				return o.why(ctx, w, keys)
+			})
 		},
 	}
+	o.addWatch(cmd)
 	cmd.Flags().DurationVar(&o.limit, "limit", time.Second, "How long changes are tried.")
 	cmd.Flags().BoolVar(&all, "all", false, "All gangs that wait, in all namespaces, by reason.")
 	return cmd
@@ -220,7 +219,7 @@ func (w *world) explainFacts(key gangs.Key) (*Explanation, error) {
 // about pods that do not exist, such as their owners.
 func (x *Explanation) preferTold(facts *podgroup.Facts) {
 	told := meta.FindStatusCondition(facts.Group.Status.Conditions, v2alpha2.ConditionSatisfied)
-	if told != nil && told.Reason == x.Reason && told.Status == metav1.ConditionFalse {
+	if told != nil && told.Reason == x.Reason && told.Status == metav1.ConditionFalse && told.Message != "" { // an anonymized snapshot has none
 		x.Message = told.Message
 	}
 }
@@ -302,25 +301,29 @@ func (w *world) holders() []Holder {
 
 // printExplanation prints an explanation; of is the number of gangs of the object that was named.
 func (o *options) printExplanation(w io.Writer, x *Explanation, of int) {
-	verdict := map[string]string{
-		verdictRuns: o.colour(green, "RUNS"), verdictStarts: o.colour(green, "STARTS"), verdictPreempts: o.colour(yellow, "PREEMPTS"),
-		verdictWaits: o.colour(red, "WAITS"),
-	}[x.Verdict]
+	verdict, colour := strings.ToUpper(x.Verdict), map[string]string{verdictRuns: green, verdictStarts: green, verdictPreempts: yellow, verdictWaits: red}[x.Verdict]
 	if x.Phase == string(v2alpha2.PodGroupCompleted) {
-		verdict = o.colour(green, "COMPLETED")
+		verdict, colour = "COMPLETED", green
 	}
-	head := o.colour(bold, x.Namespace+"/"+x.Name) + "  " + verdict
+	name := x.Namespace + "/" + x.Name
+	head, length := o.colour(bold, name)+"  "+o.colour(colour, verdict), utf8.RuneCountInString(name)+2+len(verdict)
 	if x.Since != nil && x.Verdict == verdictWaits {
-		head += " " + age(*x.Since, x.Taken)
+		since := " " + age(*x.Since, x.Taken)
+		head, length = head+since, length+len(since)
 	}
-	head += "  needs " + message.Count(x.Pods, "pod")
+	size := "needs " + message.Count(x.Pods, "pod")
 	if x.GPUs > 0 {
-		head += fmt.Sprintf(", %d GPUs in all", x.GPUs)
+		size += fmt.Sprintf(", %d GPUs in all", x.GPUs)
 	}
 	if x.Priority != nil {
-		head += fmt.Sprintf(", priority %d", *x.Priority)
+		size += fmt.Sprintf(", priority %d", *x.Priority)
 	}
-	fmt.Fprintln(w, head)
+	if length+2+len(size) <= o.width() {
+		fmt.Fprintln(w, head+"  "+size)
+	} else {
+		fmt.Fprintln(w, head)
+		o.section(w, "", size)
+	}
 	if of > 1 {
 		o.section(w, "", fmt.Sprintf("one of its %s; kubectl muster tree shows all", message.Count(of, "gang")))
 	}

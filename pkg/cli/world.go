@@ -10,8 +10,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/muster-project/muster/pkg/advice"
 	"github.com/muster-project/muster/pkg/apis/config/profile"
@@ -26,16 +29,26 @@ type world struct {
 	*advice.Cluster
 	snapshot *snapshot.Snapshot
 	pods     []*corev1.Pod
+	claims   map[types.NamespacedName]*resourcev1.ResourceClaim // nil: as in the snapshot
+}
+
+// restConfig returns how the API server is reached.
+func (o *options) restConfig() (*rest.Config, error) {
+	config, err := o.config().ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cluster: %w", err)
+	}
+	config.UserAgent = "kubectl-muster/" + version.Version
+	return config, nil
 }
 
 // read returns what the scheduler reads of the cluster, or the snapshot of --snapshot.
 func (o *options) read(ctx context.Context) (*snapshot.Snapshot, error) {
 	if o.snapshot == "" {
-		config, err := o.config().ClientConfig()
+		config, err := o.restConfig()
 		if err != nil {
-			return nil, fmt.Errorf("finding the cluster: %w", err)
+			return nil, err
 		}
-		config.UserAgent = "kubectl-muster/" + version.Version
 		return snapshot.Take(ctx, config, version.String(), o.now())
 	}
 	file := io.NopCloser(o.In)
@@ -43,6 +56,10 @@ func (o *options) read(ctx context.Context) (*snapshot.Snapshot, error) {
 		f, err := os.Open(o.snapshot)
 		if err != nil {
 			return nil, err
+		}
+		if info, err := f.Stat(); err == nil && info.Size() > snapshot.MaxFile {
+			_ = f.Close()
+			return nil, fmt.Errorf("reading snapshot %s: it has %d MiB: no snapshot is that large", o.snapshot, info.Size()>>20)
 		}
 		file = f
 	}

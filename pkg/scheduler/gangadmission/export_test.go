@@ -4,6 +4,7 @@ package gangadmission
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
 )
 
@@ -53,20 +55,45 @@ func NewRunningScheduler(t testing.TB, objects []runtime.Object) *RunningSchedul
 		pods, err := c.sched.Cache.PodCount()
 		return err == nil && pods == bound && c.sched.Cache.NodeCount() == nodes
 	})
+	members := map[string]int{}
+	for _, object := range objects {
+		if pod, ok := object.(*corev1.Pod); ok {
+			members[membership.Group(pod)]++
+		}
+	}
+	for _, object := range objects {
+		if group, ok := object.(*v2alpha2.PodGroup); ok { // or one of a lower priority is tried first
+			c.eventually("gang "+group.Name+" seen", func() bool {
+				facts, _ := c.gangs.registry.Facts(key(group.Name))
+				return facts.Group != nil && facts.Pods == members[group.Name]
+			})
+		}
+	}
 	c.run()
 	return &RunningScheduler{c}
 }
 
-// Refusal waits until a gang is refused, and returns why.
-func (r *RunningScheduler) Refusal(gang string) podgroup.Refusal {
+// startLimit bounds the wait for a gang that is expected to start: a scheduler without CPU time takes long.
+const startLimit = time.Minute
+
+// Refusal waits until a gang is refused, and returns why. false: it has started.
+func (r *RunningScheduler) Refusal(gang string) (podgroup.Refusal, bool) {
 	r.c.t.Helper()
-	r.c.refused(gang)
-	facts, _ := r.c.gangs.registry.Facts(key(gang))
-	return facts.Refused
+	var refused podgroup.Refusal
+	r.c.eventually(gang+" refused or started", func() bool {
+		facts, _ := r.c.gangs.registry.Facts(key(gang))
+		refused = facts.Refused
+		return refused.Reason != "" || len(r.c.boundOf(gang+"-")) > 0
+	})
+	return refused, refused.Reason != ""
 }
 
-// WaitForStart waits until n pods of a gang have been bound.
-func (r *RunningScheduler) WaitForStart(gang string, n int) {
-	r.c.t.Helper()
-	r.c.eventually("the gang "+gang+" starts", func() bool { return len(r.c.boundOf(gang+"-")) >= n })
+// Starts reports whether n pods of a gang are bound in time.
+func (r *RunningScheduler) Starts(gang string, n int) bool {
+	for deadline := time.Now().Add(startLimit); len(r.c.boundOf(gang+"-")) < n; time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -184,6 +185,11 @@ func (o *Offline) SetGroup(group *v2alpha2.PodGroup) { o.gangs.registry.SetGroup
 // SetPod adds a pod that waits, or replaces that of its UID.
 func (o *Offline) SetPod(pod *corev1.Pod) { o.gangs.registry.SetPod(pod, o.Now().Add(-settled)) }
 
+// SetClaim adds a ResourceClaim, or replaces that of its name.
+func (o *Offline) SetClaim(ctx context.Context, claim *resourcev1.ResourceClaim) error {
+	return o.stock.SetClaim(ctx, claim)
+}
+
 // Replace removes a pod that was on a node, and has ended, and adds one that its controller creates instead; nil: it
 // creates none.
 func (o *Offline) Replace(ended, by *corev1.Pod) {
@@ -213,6 +219,9 @@ type Outcome struct {
 	Waits bool
 	// Cut: the time was over before it was certain that there is no plan, or no victims.
 	Cut bool
+
+	claims  []kubescheduler.SharedClaim // that get the devices of the plan
+	profile kubescheduler.Profile
 }
 
 // Starts reports whether the gang would start, or make others end so that it starts.
@@ -295,6 +304,11 @@ func (o *Offline) try(ctx context.Context, pl *Admission, work *gangs.Work, node
 			out.Placements, out.Refusal = nil, podgroup.Refusal{Reason: v2alpha2.ReasonClaimsNotReady, Message: err.Error()}
 		}
 		out.Short, out.Cut = nil, false
+		planned, on := make([]*corev1.Pod, len(out.Placements)), make([]string, len(out.Placements))
+		for i, p := range out.Placements {
+			planned[i], on[i] = work.Pods[p.Pod.Index], p.Node
+		}
+		out.claims, out.profile = append(snapshot.SharedClaims(planned), snapshot.OwnClaims(planned, on)...), pl.profile
 		return out
 	}
 	out.Refusal.Reason = v2alpha2.ReasonFragmented // of an attempt that is not explained
@@ -330,8 +344,13 @@ func (o *Offline) searchVictims(ctx context.Context, pl *Admission, work *gangs.
 	}
 }
 
-// Start binds the pods of a plan, so that it takes its room from then on.
-func (o *Offline) Start(x *Outcome) error {
+// Start binds the pods of a plan, so that it takes its room, and its devices, from then on.
+func (o *Offline) Start(ctx context.Context, x *Outcome) error {
+	for i := range x.claims {
+		if err := x.claims[i].ReserveDevices(ctx, x.profile, nil); err != nil {
+			return err
+		}
+	}
 	for _, p := range x.Placements {
 		bound := x.Work.Pods[p.Pod.Index].DeepCopy()
 		bound.Spec.NodeName = p.Node

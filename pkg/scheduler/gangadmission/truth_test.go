@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/advice"
@@ -142,59 +143,176 @@ func offlineOf(ctx context.Context, t *testing.T, objects []runtime.Object) (*ga
 	return o, advice.NewCluster(o, nodes, pods, classes)
 }
 
+// waiting adds a gang of pods that wait, with or without a required level, and returns how many pods it needs.
+func waiting(r *rand.Rand, objects []runtime.Object, name string, priority int32) ([]runtime.Object, int) {
+	size, gpus := 1+r.IntN(4), int64(1+r.IntN(8))
+	group := wrappers.MakePodGroup(name, "ml").UID(name).Generation(1).MinMember(int32(size))
+	if r.IntN(3) == 0 {
+		group.Spec(func(s *v2alpha2.PodGroupSpec) {
+			s.TopologyConstraint = &v2alpha2.TopologyConstraint{RequiredTopologyLevel: rack}
+		})
+	}
+	objects = append(objects, group.Obj())
+	for k := range size {
+		objects = append(objects, wrappers.MakePod(fmt.Sprintf("%s-%d", name, k), "ml").UID(fmt.Sprintf("%s-%d", name, k)).Gang(name).GPUs(gpus).Priority(priority).Obj())
+	}
+	return objects, size
+}
+
+// truth counts how often what was said was true.
+type truth struct{ asked, agreed int }
+
+func (c *truth) count(t *testing.T, agrees bool, format string, args ...any) {
+	t.Helper()
+	c.asked++
+	if agrees {
+		c.agreed++
+		return
+	}
+	t.Errorf(format, args...)
+}
+
+func (c *truth) String() string { return fmt.Sprintf("%d of %d", c.agreed, c.asked) }
+
 // TestOfflineTruth compares what an Offline says about random clusters with what the running scheduler does there: a
 // gang starts in both or waits in both, for the same reason and with the same message; and it starts after each change
-// that is advised.
+// that is advised, and without preempting after no smaller one of its kind.
 func TestOfflineTruth(t *testing.T) {
 	t.Parallel()
 	key := types.NamespacedName{Namespace: "ml", Name: "g"}
-	started, waited, preempted, changes := 0, 0, 0, map[advice.Kind]int{}
+	var starts, waits, advised, smallest truth
+	preempted, changes := 0, map[advice.Kind]int{}
 	for seed := range 12 * rounds.Number() {
-		r := rand.New(rand.NewPCG(uint64(seed), 1))
-		objects, minimum := randomCluster(r)
-		ctx, cancel := context.WithCancel(t.Context())
-		o, c := offlineOf(ctx, t, objects)
-		out, err := o.Try(ctx, key, gangadmission.Options{Explain: true, Preempt: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if out.Cut {
-			t.Fatalf("seed %d: a search in %d objects was cut short", seed, len(objects))
-		}
-		switch {
-		case out.Starts():
-			gangadmission.NewRunningScheduler(t, objects).WaitForStart("g", minimum)
-			if started++; out.Preempting != nil {
-				preempted++
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			objects, minimum := randomCluster(rand.New(rand.NewPCG(uint64(seed), 1)))
+			o, c := offlineOf(t.Context(), t, objects)
+			try := func(o *gangadmission.Offline) *gangadmission.Outcome {
+				out, err := o.Try(t.Context(), key, gangadmission.Options{Explain: true, Preempt: true})
+				if err != nil || out.Cut {
+					t.Fatalf("a search in %d objects was cut short, or failed: %v", len(objects), err)
+				}
+				return out
 			}
-		default:
-			waited++
-			if got := gangadmission.NewRunningScheduler(t, objects).Refusal("g"); got.Reason != out.Refusal.Reason || got.Message != out.Refusal.Message {
-				t.Errorf("seed %d: the scheduler says %s: %s\noffline:         %s: %s", seed, got.Reason, got.Message, out.Refusal.Reason, out.Refusal.Message)
+			out := try(o)
+			if out.Starts() {
+				if out.Preempting != nil {
+					preempted++
+				}
+				starts.count(t, gangadmission.NewRunningScheduler(t, objects).Starts("g", minimum), "it starts, but for the scheduler")
+				return
 			}
-			found, err := advice.Find(ctx, c, key, out, time.Minute)
+			got, refused := gangadmission.NewRunningScheduler(t, objects).Refusal("g")
+			waits.count(t, refused && got.Reason == out.Refusal.Reason && got.Message == out.Refusal.Message,
+				"the scheduler says %s: %s\noffline:         %s: %s", got.Reason, got.Message, out.Refusal.Reason, out.Refusal.Message)
+			found, err := advice.Find(t.Context(), c, key, out, time.Minute)
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, err := o.Try(ctx, key, gangadmission.Options{Explain: true, Preempt: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if again.Starts() || again.Refusal.Message != out.Refusal.Message {
-				t.Errorf("seed %d: after all changes were taken back it is refused with %q, want %q", seed, again.Refusal.Message, out.Refusal.Message)
+			if again := try(o); again.Starts() || again.Refusal.Message != out.Refusal.Message {
+				t.Errorf("after all changes were taken back it is refused with %q, want %q", again.Refusal.Message, out.Refusal.Message)
 			}
 			for i := range found.Changes {
 				x := &found.Changes[i]
-				t.Logf("seed %d: %s", seed, x.Text)
-				after, needs := apply(objects, x, minimum)
-				gangadmission.NewRunningScheduler(t, after).WaitForStart("g", needs)
 				changes[x.Kind]++
+				after, needs := apply(objects, x, minimum)
+				advised.count(t, gangadmission.NewRunningScheduler(t, after).Starts("g", needs), "it does not start after %q", x.Text)
+				for _, less := range smaller(x) {
+					after, _ := apply(objects, less, minimum)
+					o, _ := offlineOf(t.Context(), t, after)
+					smallest.count(t, len(try(o).Placements) == 0, "it starts, and nothing ends for it, after less than %q", x.Text)
+				}
+			}
+		})
+	}
+	t.Logf("starts as said: %s, %d of them preempt; waits as said: %s; starts after what is advised: %s %v, and after no less: %s",
+		&starts, preempted, &waits, &advised, changes, &smallest)
+	if waits.asked == 0 || starts.asked == 0 || len(changes) < 3 || smallest.asked == 0 {
+		t.Error("the clusters are not random enough")
+	}
+}
+
+// smaller returns the next smaller changes of the kind.
+func smaller(x *advice.Change) []*advice.Change {
+	var all []*advice.Change
+	switch x.Kind {
+	case advice.NodesAvailable, advice.TaintRemoved, advice.NodesAdded:
+		for i := range x.Put {
+			if len(x.Put) > 1 {
+				all = append(all, &advice.Change{Kind: x.Kind, Put: slices.Delete(slices.Clone(x.Put), i, i+1)})
 			}
 		}
-		cancel()
+	case advice.MinimumLowered:
+		group := x.Put[0].(*v2alpha2.PodGroup).DeepCopy()
+		if x.Size > 1 && group.Spec.MinMember != nil {
+			*group.Spec.MinMember++
+			all = append(all, &advice.Change{Kind: x.Kind, Put: []client.Object{group}})
+		}
 	}
-	t.Logf("%d gangs start, %d of them preempt; %d wait; changes after which they start: %v", started, preempted, waited, changes)
-	if waited == 0 || started == 0 || len(changes) < 3 {
-		t.Errorf("%d gangs start, %d wait, kinds of changes %v: the clusters are not random enough", started, waited, changes)
+	return all
+}
+
+// TestWhatIfTruth compares which of several gangs would start, tried one after the other as by kubectl muster what-if,
+// with those that the running scheduler starts when all of them are there.
+func TestWhatIfTruth(t *testing.T) {
+	t.Parallel()
+	var started, waited truth
+	for seed := range 12 * rounds.Number() {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(uint64(seed), 2))
+			objects, _ := randomCluster(r)
+			objects = slices.DeleteFunc(objects, func(o runtime.Object) bool {
+				pod, isPod := o.(*corev1.Pod)
+				return isPod && pod.Spec.NodeName == "" || o.(client.Object).GetName() == "g"
+			})
+			for _, o := range objects {
+				if pod, ok := o.(*corev1.Pod); ok {
+					pod.Spec.Priority = ptr.To[int32](10_000) // nothing is preempted
+				}
+			}
+			o, _ := offlineOf(t.Context(), t, objects)
+			all, sizes, starts := slices.Clone(objects), map[string]int{}, map[string]bool{}
+			for i := range 2 + r.IntN(4) {
+				name := fmt.Sprintf("new%d", i)
+				created, size := waiting(r, nil, name, int32(1000-i))
+				sizes[name] = size
+				for _, object := range created {
+					switch object := object.(type) {
+					case *v2alpha2.PodGroup:
+						o.SetGroup(object)
+					case *corev1.Pod:
+						o.SetPod(object)
+					}
+				}
+				all = append(all, created...)
+			}
+			for i := range len(sizes) {
+				name := fmt.Sprintf("new%d", i)
+				out, err := o.Try(t.Context(), types.NamespacedName{Namespace: "ml", Name: name}, gangadmission.Options{Explain: true, Preempt: true, Record: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if starts[name] = out.Starts(); starts[name] {
+					if err := o.Start(t.Context(), out); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			running := gangadmission.NewRunningScheduler(t, all)
+			for i := range len(sizes) {
+				if name := fmt.Sprintf("new%d", i); starts[name] {
+					started.count(t, running.Starts(name, sizes[name]), "%s starts, but for the scheduler", name)
+				}
+			}
+			for i := range len(sizes) {
+				if name := fmt.Sprintf("new%d", i); !starts[name] {
+					_, refused := running.Refusal(name)
+					waited.count(t, refused, "%s waits, but for the scheduler", name)
+				}
+			}
+		})
+	}
+	t.Logf("gangs that start as said: %s; that wait as said: %s", &started, &waited)
+	if started.asked == 0 || waited.asked == 0 {
+		t.Error("the clusters are not random enough")
 	}
 }

@@ -69,7 +69,8 @@ type devices struct {
 // plannedDevices are the devices of a planned pod.
 type plannedDevices struct {
 	allocation
-	node int
+	class *class
+	node  int
 }
 
 // nodeDevices are the devices that may be available on a node.
@@ -400,7 +401,7 @@ func (w *Snapshot) takeDevices(c *class, i int) error {
 	if a.why != "" {
 		return errors.New(a.why)
 	}
-	d.planned = append(d.planned, plannedDevices{a, i})
+	d.planned = append(d.planned, plannedDevices{a, c, i})
 	d.changeExclusive(a, i, func(id structured.DeviceID, r *resourcev1.DeviceRequestAllocationResult) {
 		if r.ShareID == nil {
 			d.allocated.AllocatedDevices.Insert(id)

@@ -5,7 +5,6 @@ package kubescheduler
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"time"
@@ -49,32 +48,40 @@ type PluginFactory = frameworkruntime.PluginFactory
 type Configuration = config.KubeSchedulerConfiguration
 
 // Offline is the stock scheduler with objects in memory in place of an API server: its plugins, its cache and its
-// snapshot, without its queue and its loop. Nodes and pods can be added and removed. It sends no request.
-type Offline struct{ sched *scheduler.Scheduler }
+// snapshot, without its queue and its loop. Nodes, pods and ResourceClaims can be added
+// and changed. It sends no request.
+type Offline struct {
+	sched  *scheduler.Scheduler
+	claims *offlineClaims
+}
 
 // NewOffline returns a scheduler that has read the objects; those of kinds that it does not read are ignored. Plugins
 // are made by the factories, beside those of kube-scheduler. HTTP extenders of the configuration are left out. It uses
 // resources until ctx ends.
 func NewOffline(ctx context.Context, cfg *Configuration, factories map[string]PluginFactory, objects []runtime.Object) (*Offline, error) {
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: "https://offline.invalid", Transport: noRequests{}})
-	if err != nil {
-		return nil, fmt.Errorf("making a scheduler without a cluster: %w", err)
-	}
 	byKind := map[reflect.Type][]runtime.Object{}
 	for _, o := range objects {
 		byKind[reflect.TypeOf(o)] = append(byKind[reflect.TypeOf(o)], o)
+	}
+	claims, claimObjects := newOfflineClaims(byKind[reflect.TypeFor[*resourcev1.ResourceClaim]()])
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: "https://offline.invalid", Transport: claims, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON}})
+	if err != nil {
+		return nil, fmt.Errorf("making a scheduler without a cluster: %w", err)
 	}
 	factory := informers.NewSharedInformerFactory(client, 0)
 	var all []cache.SharedIndexInformer
 	for _, kind := range OfflineKinds {
 		var items []runtime.Object
+		changes := watch.NewFake() // none
 		switch kind.(type) {
 		case *corev1.Node, *corev1.Pod: // they go into the scheduler's cache directly, without its queue
+		case *resourcev1.ResourceClaim:
+			items, changes = claimObjects, claims.watcher
 		default:
 			items = byKind[reflect.TypeOf(kind)]
 		}
 		all = append(all, factory.InformerFor(kind, func(kubernetes.Interface, time.Duration) cache.SharedIndexInformer {
-			return cache.NewSharedIndexInformer(fixedList{items}, kind, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+			return cache.NewSharedIndexInformer(knownList{items, changes}, kind, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		}))
 	}
 	recorders := schedulerprofile.NewRecorderFactory(events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()}))
@@ -96,7 +103,7 @@ func NewOffline(ctx context.Context, cfg *Configuration, factories map[string]Pl
 	if err := sched.WaitForHandlersSync(ctx); err != nil {
 		return nil, err
 	}
-	o, logger := &Offline{sched}, klog.FromContext(ctx)
+	o, logger := &Offline{sched, claims}, klog.FromContext(ctx)
 	nodes := factory.Core().V1().Nodes().Informer().GetIndexer()
 	for _, node := range byKind[reflect.TypeFor[*corev1.Node]()] {
 		if err := nodes.Add(node); err != nil {
@@ -157,11 +164,14 @@ func (o *Offline) RemovePod(pod *corev1.Pod) error {
 	return o.sched.Cache.RemovePod(klog.Background(), pod)
 }
 
-// fixedList is what an informer reads that never changes.
-type fixedList struct{ items []runtime.Object }
+// knownList is what an informer reads: objects, and later changes of them.
+type knownList struct {
+	items   []runtime.Object
+	changes *watch.FakeWatcher
+}
 
 // List implements cache.Lister.
-func (l fixedList) List(metav1.ListOptions) (runtime.Object, error) {
+func (l knownList) List(metav1.ListOptions) (runtime.Object, error) {
 	list := &metav1.List{Items: make([]runtime.RawExtension, len(l.items))}
 	for i, item := range l.items {
 		list.Items[i].Object = item
@@ -170,15 +180,7 @@ func (l fixedList) List(metav1.ListOptions) (runtime.Object, error) {
 }
 
 // Watch implements cache.Watcher.
-func (fixedList) Watch(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake(), nil }
+func (l knownList) Watch(metav1.ListOptions) (watch.Interface, error) { return l.changes, nil }
 
 // IsWatchListSemanticsUnSupported is what the informer asks before it begins.
-func (fixedList) IsWatchListSemanticsUnSupported() bool { return true }
-
-// noRequests refuses all requests.
-type noRequests struct{}
-
-// RoundTrip implements http.RoundTripper.
-func (noRequests) RoundTrip(r *http.Request) (*http.Response, error) {
-	return nil, fmt.Errorf("%s %s: there is no API server", r.Method, r.URL.Path)
-}
+func (knownList) IsWatchListSemanticsUnSupported() bool { return true }

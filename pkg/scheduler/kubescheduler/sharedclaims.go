@@ -54,6 +54,41 @@ func (w *Snapshot) SharedClaims(planned []*corev1.Pod) []SharedClaim {
 	return out
 }
 
+// OwnClaims returns the ResourceClaims that the pods of the plan do not share, with the devices of the plan; on are the
+// nodes of the pods.
+func (w *Snapshot) OwnClaims(planned []*corev1.Pod, on []string) []SharedClaim {
+	if w.devices == nil {
+		return nil
+	}
+	var out []SharedClaim
+	taken := make([]bool, len(w.devices.planned))
+	for n, pod := range planned {
+		var own []*resourcev1.ResourceClaim
+		for _, name := range ResourceClaimsOf(pod) {
+			claim := knownClaim(w.f, types.NamespacedName{Namespace: pod.Namespace, Name: name})
+			if claim != nil && claim.Status.Allocation == nil && !w.shared.Has(name) {
+				own = append(own, claim)
+			}
+		}
+		for i := range w.devices.planned {
+			p := &w.devices.planned[i]
+			if len(own) == 0 || taken[i] || w.nodes.objects[p.node].Name != on[n] || !slices.EqualFunc(own, p.class.devices.own, haveSameSpec) {
+				continue
+			}
+			taken[i] = true
+			for k, claim := range own {
+				out = append(out, SharedClaim{Name: types.NamespacedName{Namespace: pod.Namespace, Name: claim.Name}, Devices: &p.devices[k], Users: []*corev1.Pod{pod}})
+			}
+			break
+		}
+	}
+	return out
+}
+
+func haveSameSpec(a, b *resourcev1.ResourceClaim) bool {
+	return apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
+}
+
 // CheckUsers returns an error if more pods would use the claim than may: those of the plan, and those that use it
 // already and are not among the waiting pods of the gang.
 func (s *SharedClaim) CheckUsers(f framework.Framework, waiting sets.Set[types.UID]) error {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,13 +57,13 @@ func gang(t *testing.T, name string) {
 	}
 }
 
-// allow lets a user list resources, "group/resource".
+// allow lets a user list and watch resources, "group/resource".
 func allow(t *testing.T, user string, resources ...string) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
 	for _, r := range resources {
 		group, resource, _ := strings.Cut(r, "/")
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"list"}})
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"list", "watch"}})
 	}
 	roles := cluster.Client().RbacV1()
 	if _, err := roles.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -182,4 +183,87 @@ func TestCLI(t *testing.T) {
 	if code, out, _ := run(t.Context(), admin, "why", "g"); code != 0 || !strings.Contains(out, "default/g  RUNS") {
 		t.Errorf("a gang that runs: exit code %d, %q", code, out)
 	}
+	doctor(t, admin)
+	watched(t, admin)
+}
+
+// doctor: what the API server says about Muster, whose programs run outside the cluster here.
+func doctor(t *testing.T, kubeconfig string) {
+	t.Helper()
+	_, out, errs := run(t.Context(), kubeconfig, "doctor", "-o", "json")
+	var d cli.Doctor
+	if err := json.Unmarshal([]byte(out), &d); err != nil || errs != "" {
+		t.Fatalf("%q, %v: %s", errs, err, out)
+	}
+	states := map[string]string{}
+	for _, c := range d.Checks {
+		states[c.Name] = c.State + ": " + c.Message
+	}
+	for name, want := range map[string]string{
+		"clock": "ok: this machine's clock agrees", "muster-scheduler": "problem: Lease muster-system/muster-scheduler does not exist", "muster-controller": "problem: Lease muster-system/muster-controller does not exist",
+		"gangs of Kubernetes": "ok: the feature gate GenericWorkload of the API server is off", "programs": "unknown: there is no Deployment muster-system/muster-scheduler",
+	} {
+		if !strings.HasPrefix(states[name], want) {
+			t.Errorf("doctor says %q about %s, want %q", states[name], name, want)
+		}
+	}
+}
+
+// watched: what is watched is shown again when it changes, and after an API server that goes away and comes back.
+func watched(t *testing.T, kubeconfig string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var out screen
+	ended := make(chan int, 1)
+	go func() {
+		ended <- cli.Run(ctx, []string{"kubectl-muster", "--kubeconfig", kubeconfig, "tree", "g", "--watch"},
+			cli.Streams{In: strings.NewReader(""), Out: &out, Err: &out, Width: 80})
+	}()
+	shows := func(text string) {
+		t.Helper()
+		until(t, text, func(context.Context) bool { return strings.Contains(out.last(), text) })
+	}
+	shows("g     2 pods  2      2")
+	if err := cluster.Client().CoreV1().Pods("default").Delete(ctx, "g-1", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		t.Fatal(err)
+	}
+	shows("g     2 pods  1      1")
+	cluster.APIServer.Kill()
+	shows("The API server has not answered since")
+	if err := cluster.Restart(ctx, cluster.APIServer); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the screen without the API server's silence", func(context.Context) bool { return !strings.Contains(out.last(), "has not answered") })
+	gangOf := wrappers.MakePod("g-2", "default").Gang("g").GPUs(4).Obj()
+	gangOf.UID = ""
+	if _, err := cluster.Client().CoreV1().Pods("default").Create(ctx, gangOf, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shows("g     2 pods  2      2")
+	cancel()
+	if code := <-ended; code != 0 {
+		t.Errorf("the exit code is %d after an interruption", code)
+	}
+}
+
+// screen has what was written.
+type screen struct {
+	mu    sync.Mutex
+	times []string // guarded by mu: one text for each time it was drawn
+}
+
+func (s *screen) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.times = append(s.times, string(text))
+	return len(text), nil
+}
+
+func (s *screen) last() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.times) == 0 {
+		return ""
+	}
+	return s.times[len(s.times)-1]
 }
