@@ -62,10 +62,15 @@ func containerGPUs(c *corev1.Container) int64 { return NodeGPUs(c.Resources.Requ
 func NodeGPUs(resources corev1.ResourceList) int64 {
 	n := int64(0)
 	for name, amount := range resources {
-		domain, kind, extended := strings.Cut(string(name), "/")
-		if extended && (strings.Contains(kind, "gpu") || strings.HasPrefix(domain, "gpu.") || strings.HasPrefix(kind, "mig-")) {
+		if IsGPU(name) {
 			n += amount.Value()
 		}
 	}
 	return n
+}
+
+// IsGPU reports whether the resource is one that GPUs counts.
+func IsGPU(name corev1.ResourceName) bool {
+	domain, kind, extended := strings.Cut(string(name), "/")
+	return extended && (strings.Contains(kind, "gpu") || strings.HasPrefix(domain, "gpu.") || strings.HasPrefix(kind, "mig-"))
 }

@@ -48,6 +48,7 @@ type Backlog struct {
 	shapes   *kubescheduler.Shapes
 	reserved *reservations.View    // for the calls of this moment
 	raised   sets.Set[gangs.Shape] // shapes of which more pods fit than at the last evaluation
+	gpus     kubescheduler.GPUTable
 	plain    *plainPods
 	labels   *labelTopics
 	compared int32 // value of lowest when the pods without a gang were last compared with it
@@ -287,6 +288,14 @@ func (b *Backlog) EvaluatePods(logger klog.Logger) []*corev1.Pod {
 		pods = append(pods, b.plain.wakeIf(b.mayPreempt, now)...)
 	}
 	return pods
+}
+
+// GPUs returns what the nodes have of GPUs now. The caller must not change it.
+func (b *Backlog) GPUs(logger klog.Logger) []kubescheduler.NodeGPUs {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.updateShapes(logger)
+	return b.shapes.ReadGPUs(&b.gpus, b.registry.Reservations())
 }
 
 // Run calls wake shortly after events that may help gangs or pods.

@@ -266,5 +266,15 @@ func (g *Gangs) recordLeading() {
 	})
 }
 
+// isLeading reports whether recordLeading was called.
+func (g *Gangs) isLeading() bool {
+	select {
+	case <-g.leading:
+		return true
+	default:
+		return false
+	}
+}
+
 // isMember reports whether the pod belongs to a gang (docs/decisions, G1).
 func isMember(pod *corev1.Pod) bool { return membership.Group(pod) != "" }

@@ -7,14 +7,23 @@ import (
 
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 )
 
-// No metric has a label per gang, because the number of gangs in a cluster is unbounded.
+// waitBuckets range from what a scheduler needs to what a gang may wait for room.
+var waitBuckets = []float64{0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600, 72 * 3600}
+
+// No metric has a label per gang or user, because their number is unbounded.
 var (
 	plans = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "plans_total", StabilityLevel: metrics.ALPHA,
-		Help: "Attempts to plan a gang, by task (minimum, refill, lost-unit, surplus-unit, surplus-single) and result (committed, refused, stale).",
+		Help: "Attempts to plan a gang, by task (minimum, refill, lost-unit, surplus-unit, surplus-single) and result: committed, refused, cut (refused because its time was over; it goes on later), stale (the gang or the cluster changed meanwhile).",
 	}, []string{"task", "result"})
+	planRefusals = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "plan_refusals_total", StabilityLevel: metrics.ALPHA,
+		Help: "Attempts that were refused or cut, by the plugins that refused nodes to pods of the gang. An attempt counts once for each of them.",
+	}, []string{"plugin"})
 	planDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
 		Subsystem: "muster", Name: "plan_duration_seconds", StabilityLevel: metrics.ALPHA,
 		Help:    "Time the scheduling loop spent on one plan.",
@@ -55,13 +64,45 @@ var (
 		Subsystem: "muster", Name: "preemptions_total", StabilityLevel: metrics.ALPHA,
 		Help: "Preemptions, by outcome: placed (the preemptor was bound), spared (other room became free before the first eviction), cancelled (given up before the first eviction), overtaken (pods were evicted, and a gang of higher priority took some of the room or preempted this one, or others used the room while a victim needed long), wasted (pods were evicted, and the gang was not bound: a node was lost, or a pod did not end).",
 	}, []string{"outcome"})
+	victimsEnded = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "preemption_pods_total", StabilityLevel: metrics.ALPHA,
+		Help: "Pods that were evicted by preemptions, by the outcome of the preemption: placed, overtaken, wasted. Those of wasted ones have ended in vain.",
+	}, []string{"outcome"})
+	releasedPods = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "released_pods_total", StabilityLevel: metrics.ALPHA,
+		Help: "Bound pods that were deleted because what they belong to never became whole, by what that is: gang or sub-group.",
+	}, []string{"of"})
+	admissionDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "gang_admission_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: waitBuckets,
+		Help: "Time from when the pods of a gang sufficed for its minimum until the minimum was bound, by the GPUs that its pods request and by band of its priority.",
+	}, []string{"gpus", "priority"})
+	readyDuration = metrics.NewHistogramVec(&metrics.HistogramOpts{
+		Subsystem: "muster", Name: "gang_ready_duration_seconds", StabilityLevel: metrics.ALPHA, Buckets: waitBuckets,
+		Help: "Time from when the minimum of a gang was bound until its pods were ready, by the GPUs that the pods of the gang request.",
+	}, []string{"gpus"})
+	waitingGangs = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "waiting_gangs", StabilityLevel: metrics.ALPHA,
+		Help: "Gangs whose minimum is not bound, by the reason in the status of their PodGroup and by the GPUs that their pods request. Without PodGroups that are idle.",
+	}, []string{"reason", "gpus"})
+	waitingGPUs = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "waiting_gpus", StabilityLevel: metrics.ALPHA,
+		Help: "GPUs that the unbound pods of waiting gangs request, by the reason for which the gangs wait.",
+	}, []string{"reason"})
+	oldestWaiting = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "oldest_waiting_gang_age_seconds", StabilityLevel: metrics.ALPHA,
+		Help: "How long the gang has been waiting that has waited longest since its pods sufficed for its minimum, by the GPUs that its pods request. 0: none waits.",
+	}, []string{"gpus"})
+	gpuSeconds = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "gpu_seconds_total", StabilityLevel: metrics.ALPHA,
+		Help: "GPU seconds, by what the GPUs were used for: docs/operations.md explains the states. The states of a resource sum to what is allocatable.",
+	}, []string{"resource", "state"})
+	startablePods = metrics.NewGaugeVec(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "startable_pods", StabilityLevel: metrics.ALPHA,
+		Help: "Pods of so many GPUs each that would find free GPUs now: the largest gang of such pods that would start. Nothing but GPUs is considered.",
+	}, []string{"resource", "gpus"})
 	gatedPods = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "gated_pods", StabilityLevel: metrics.ALPHA,
 		Help: "Pods of gangs that wait outside of the scheduling queue. scheduler_pending_pods does not count them.",
-	})
-	waitingGangs = metrics.NewGauge(&metrics.GaugeOpts{
-		Subsystem: "muster", Name: "refused_gangs", StabilityLevel: metrics.ALPHA,
-		Help: "Gangs whose last attempt found no plan and that wait for a change in the cluster that may help them.",
 	})
 	reservationsNow = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "kept_rooms", StabilityLevel: metrics.ALPHA,
@@ -78,6 +119,18 @@ var (
 // nothing.
 func RegisterMetrics() {
 	registerMetrics.Do(func() {
-		legacyregistry.MustRegister(plans, planDuration, planPods, plansAborted, bindingsFailed, preemptions, preemptionDuration, preemptionVictims, preemptionTime, preemptionsEnded, gatedPods, waitingGangs, reservationsNow, markKeys)
+		legacyregistry.MustRegister(
+			plans, planRefusals, planDuration, planPods, plansAborted, bindingsFailed, releasedPods,
+			preemptions, preemptionDuration, preemptionVictims, preemptionTime, preemptionsEnded, victimsEnded,
+			admissionDuration, readyDuration, waitingGangs, waitingGPUs, oldestWaiting, gatedPods,
+			gpuSeconds, startablePods, reservationsNow, markKeys,
+		)
+		// A rate, or an increase, over the first event needs the series before it.
+		for _, outcome := range []evictions.Outcome{evictions.Placed, evictions.Overtaken, evictions.Wasted} {
+			victimsEnded.WithLabelValues(string(outcome))
+		}
+		for _, of := range []string{"gang", "sub-group"} {
+			releasedPods.WithLabelValues(of)
+		}
 	})
 }

@@ -50,6 +50,12 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 	placements, refusal, cut := pl.place(work, snapshot, limit)
 	if refusal != nil {
 		deallocateOwn(ctx, pl.profile, work.Pods...)
+		for plugin := range snapshot.RefusingPlugins() {
+			planRefusals.WithLabelValues(plugin).Inc()
+		}
+		if cut {
+			result = "cut"
+		}
 		a := backlog.Attempt{
 			Problem: work.Problem, Classes: work.Classes, RefusedBy: snapshot.RefusedBy, Pods: work.Pods, VolumeClaim: snapshot.VolumeClaim,
 			Domains: domainsOf(work, snapshot), Nodes: nodes, Task: work.Task, Asker: work.Asker(),

@@ -32,6 +32,9 @@ const tickInterval = 50 * time.Millisecond
 // ticksPerSecond is the number of ticks between checks that are made once a second.
 const ticksPerSecond = int(time.Second / tickInterval)
 
+// accountEvery is the number of ticks between two looks at what waits and what GPUs are used for: 5 seconds.
+const accountEvery = 5 * ticksPerSecond
+
 // start connects the core to the API server: it starts the informers (StartAfter), and the writers once this process
 // leads. The scheduler starts its own informers.
 func (g *Gangs) start(ctx context.Context, h fwk.Handle) error {
@@ -153,12 +156,17 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 		MaxVictimGrace:     g.args.MaxVictimGrace.Duration,
 		PreemptionEnded: func(p *evictions.Eviction, outcome evictions.Outcome) {
 			preemptionsEnded.WithLabelValues(string(outcome)).Inc()
+			if !p.IsPreparing() {
+				victimsEnded.WithLabelValues(string(outcome)).Add(float64(len(p.Victims)))
+			}
 			if outcome == evictions.Placed && !p.Decided.IsZero() {
 				preemptionTime.Observe(g.clock.Since(p.Decided).Seconds())
 			}
 			logger.V(2).Info("Preemption ended", "preemptor", p.Preemptor(), "plan", p.ID, "outcome", outcome)
 		},
-		Amount: kubescheduler.AmountOf,
+		Admitted: observeAdmitted,
+		Ready:    observeReady,
+		Amount:   kubescheduler.AmountOf,
 		Priority: func(name string) (int32, bool) {
 			class, err := g.classes.Get(name)
 			if err != nil {
@@ -216,6 +224,13 @@ func (g *Gangs) runWhenLeading(ctx context.Context, h fwk.Handle, client *report
 	}
 	logger := klog.FromContext(ctx)
 	releaser := release.NewReleaser(release.Options{
+		Released: func(ofGang bool) {
+			of := "sub-group"
+			if ofGang {
+				of = "gang"
+			}
+			releasedPods.WithLabelValues(of).Inc()
+		},
 		Registry: g.registry, PodGroups: client, Client: h.ClientSet(), Recorder: h.EventRecorder(), Clock: g.clock,
 		Apply: func(e gangs.Effects) { g.apply(logger, e) },
 	})
@@ -233,6 +248,7 @@ func (g *Gangs) tick(ctx context.Context) {
 	ticker := g.clock.NewTicker(tickInterval)
 	defer ticker.Stop()
 	logger := klog.FromContext(ctx)
+	accounts := newAccounts()
 	for ticks := 0; ; ticks++ {
 		select {
 		case now := <-ticker.C():
@@ -243,8 +259,10 @@ func (g *Gangs) tick(ctx context.Context) {
 				g.queue.ActivateInOrder(logger, g.backlog.EvaluatePods(logger))
 				g.recheckAllGates(logger)
 				gatedPods.Set(float64(g.queue.Gated()))
-				waitingGangs.Set(float64(g.registry.WaitingGangs()))
 				reservationsNow.Set(float64(g.registry.Reservations().Len()))
+			}
+			if ticks%accountEvery == 0 && g.isLeading() {
+				g.account(logger, accounts, g.clock.Now())
 			}
 		case <-ctx.Done():
 			return

@@ -32,6 +32,7 @@ type gangState struct {
 	profiles sets.Set[string] // of the Registry
 
 	admitted       bool             // sticky: the minimum was bound (docs/decisions, G11)
+	admittedAt     time.Time        // when, until its minimum is ready; zero = it was, or this process did not admit it
 	admittedGroups sets.Set[string] // names of sub-groups that were admitted
 	lostGroups     sets.Set[string] // names of sub-groups below an admitted parent that were admitted and lost all of their pods since; nil = none
 	waited         time.Time        // since when the pods could satisfy the tree, by the PodGroup's status; zero = unknown

@@ -18,7 +18,7 @@ import (
 
 // counted contains the number of pods per leaf, determined by visiting every member.
 type counted struct {
-	created, usable, bound gang.Counts
+	created, usable, bound, ready gang.Counts
 }
 
 // naiveProfile computes Numbers.Profile by visiting every member.
@@ -71,7 +71,7 @@ func naiveEvictionPriority(r *Registry, g *gangState) int32 {
 
 // naiveCounts visits every member of the gang.
 func naiveCounts(r *Registry, g *gangState) counted {
-	c := counted{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}}
+	c := counted{created: gang.Counts{}, usable: gang.Counts{}, bound: gang.Counts{}, ready: gang.Counts{}}
 	profile := naiveProfile(r, g)
 	controllers, plans := sets.New[types.UID](), sets.New[marks.PlanID]()
 	for _, m := range g.members {
@@ -94,11 +94,16 @@ func naiveCounts(r *Registry, g *gangState) counted {
 		switch {
 		case m.state == count.Succeeded:
 			if len(controllers) == 0 || controllers.Has(count.Controller(m.pod)) || plans.Has(m.mark.PlanID()) {
-				add(c.created, c.usable, c.bound)
+				add(c.created, c.usable, c.bound, c.ready)
 			}
 		case m.pod.DeletionTimestamp != nil || m.leaving || m.pod.Status.Phase == corev1.PodFailed:
 		case m.isBound():
 			add(c.created, c.usable, c.bound)
+			for _, condition := range m.pod.Status.Conditions {
+				if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+					add(c.ready)
+				}
+			}
 		case m.state == count.Assumed:
 			add(c.created, c.usable)
 		default:
@@ -155,8 +160,8 @@ func checkNumbers(s *simulation, r *Registry) {
 		if got := g.numbers.Profile(); got != profile {
 			s.fail("profile of %s is %q, want %q", key, got, profile)
 		}
-		got := counted{created: n.Created.Counts(), usable: n.Usable(profile).Counts(), bound: n.Bound.Counts()}
-		if !maps.Equal(want.created, got.created) || !maps.Equal(want.usable, got.usable) || !maps.Equal(want.bound, got.bound) {
+		got := counted{created: n.Created.Counts(), usable: n.Usable(profile).Counts(), bound: n.Bound.Counts(), ready: n.Ready.Counts()}
+		if !maps.Equal(want.created, got.created) || !maps.Equal(want.usable, got.usable) || !maps.Equal(want.bound, got.bound) || !maps.Equal(want.ready, got.ready) {
 			s.fail("counts of %s (-want +got):\n%s", key, cmp.Diff(want, got, cmp.AllowUnexported(counted{})))
 		}
 		var elected *member

@@ -76,6 +76,10 @@ type Options struct {
 	MaxVictimGrace time.Duration
 	// PreemptionEnded is called when a preemption has ended; nil: no callback. It must not call the Registry.
 	PreemptionEnded func(*evictions.Eviction, evictions.Outcome)
+	// Admitted is called when the minimum of a gang has been bound, with the time since its pods were complete; Ready
+	// when its minimum is ready for the first time since, with the time since it was admitted. nil: no callback. They
+	// must not call the Registry.
+	Admitted, Ready func(Start)
 	// Clock is used by Arrive; nil: the real clock.
 	Clock clock.Clock
 	// Priority resolves a PriorityClass. It returns false if there is none of that name.

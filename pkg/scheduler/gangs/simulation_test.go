@@ -449,8 +449,15 @@ func (s *simulation) userActs() {
 			s.update(pod, func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed })
 		}
 	case n < 16:
-		s.say("%s gets a label", pod.UID)
-		s.update(pod, func(p *corev1.Pod) { p.Labels["note"] = strconv.Itoa(s.rand.Intn(3)) })
+		s.say("%s gets a label, and is ready or not", pod.UID)
+		s.update(pod, func(p *corev1.Pod) {
+			note := s.rand.Intn(3)
+			p.Labels["note"] = strconv.Itoa(note)
+			p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+			if note > 0 {
+				p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+			}
+		})
 	case n < 17 && pod.Spec.NodeName == "":
 		s.say("gates of %s change", pod.UID)
 		s.update(pod, func(p *corev1.Pod) { p.Spec.SchedulingGates = nil })

@@ -56,7 +56,8 @@ func NewFilterCache() *FilterCache {
 // plainReason is why plainFilters refuse a node. The zero value: they do not.
 type plainReason struct {
 	text       string
-	resolvable bool // it may be different without some of the pods on the node
+	resolvable bool   // it may be different without some of the pods on the node
+	plugin     string // that refuses it; "": an extender does, or it was not looked at
 }
 
 // filterResults are the results for one kind of pod, by the node's position.
@@ -101,7 +102,7 @@ func (v *FilterCache) internReason(reason plainReason) uint16 {
 	n, ok := v.reasonOf[reason]
 	if !ok {
 		if len(v.reasons) >= 1<<16-2 && reason.text != otherReason { // stock filters do not name pods or nodes in reasons, but other filters may
-			return v.internReason(plainReason{otherReason, reason.resolvable})
+			return v.internReason(plainReason{text: otherReason, resolvable: reason.resolvable})
 		}
 		n = uint16(len(v.reasons))
 		v.reasons = append(v.reasons, reason)
@@ -215,7 +216,7 @@ func (w *Snapshot) refreshResults(c *class, known *filterResults) {
 		case status.IsSuccess():
 			slots = int32(max(1, known.demand.slotsOnNode(t.nodes[i])))
 		default:
-			why = w.cache.internReason(plainReason{firstReason(status), status.Code() == fwk.Unschedulable})
+			why = w.cache.internReason(plainReason{firstReason(status), status.Code() == fwk.Unschedulable, status.Plugin()})
 			if !status.IsRejected() {
 				generation = unsettled
 			}

@@ -229,7 +229,7 @@ func (w *Snapshot) keepResults(f *freedPods, c *class) {
 	u := &unfreedResults{known: c.known, takers: len(c.scan.order), main: f.usage.columnOf(c.resource)}
 	w.columnsOf(c) // class.columns is read from here on
 	for _, r := range c.known.demand.requests {
-		u.lacking = append(u.lacking, w.cache.internReason(plainReason{"Insufficient " + string(r.name), true}))
+		u.lacking = append(u.lacking, w.cache.internReason(plainReason{"Insufficient " + string(r.name), true, names.NodeResourcesFit}))
 	}
 	u.countsDecide = c.known.demand.complete && c.devices == nil && w.cache.roomIsFilteredLast() &&
 		(c.skip.Has(names.DynamicResources) || !w.cache.enabledPlugins(names.DynamicResources))

@@ -81,7 +81,7 @@ func (w *Snapshot) resultWithFreed(c *class, i int) (reason uint16, slots int32,
 	case reason == 0: // with fewer pods on it, it still takes the class
 		return 0, max(1, slots), free
 	case slots == 0 && lacking < 0:
-		return w.cache.internReason(plainReason{"Too many pods", true}), 0, free
+		return w.cache.internReason(plainReason{"Too many pods", true, names.NodeResourcesFit}), 0, free
 	case slots == 0:
 		return u.lacking[lacking], 0, free
 	case u.countsDecide:
@@ -91,7 +91,7 @@ func (w *Snapshot) resultWithFreed(c *class, i int) (reason uint16, slots int32,
 	status := w.f.RunFilterPlugins(w.ctx, c.state, c.info.Pod, w.nodes.currentNode(i))
 	c.state.SetSkipFilterPlugins(c.skip)
 	if !status.IsSuccess() {
-		return w.cache.internReason(plainReason{firstReason(status), status.Code() == fwk.Unschedulable}), 0, free
+		return w.cache.internReason(plainReason{firstReason(status), status.Code() == fwk.Unschedulable, status.Plugin()}), 0, free
 	}
 	return 0, slots, free
 }

@@ -36,7 +36,8 @@ type PodGroupReader interface {
 	Get(ctx context.Context, namespace, name string) (*v2alpha2.PodGroup, error)
 }
 
-// Options are the dependencies of a Releaser. All are required. The repair time is an option of the Registry.
+// Options are the dependencies of a Releaser. All are required but Released. The repair time is an option of the
+// Registry.
 type Options struct {
 	Registry  *gangs.Registry
 	PodGroups PodGroupReader
@@ -45,6 +46,9 @@ type Options struct {
 	Clock     clock.WithTicker
 	// Apply performs the actions that the registry requests.
 	Apply func(gangs.Effects)
+	// Released is called for every pod that was released: of a gang, or of a sub-group above the minimum of its gang.
+	// nil: no callback.
+	Released func(ofGang bool)
 }
 
 // Releaser releases partial gangs and torn units of surplus. Not safe for concurrent use.
@@ -176,6 +180,9 @@ func (r *Releaser) releasePods(ctx context.Context, key gangs.Key, pods []*corev
 		if !r.reported.Has(pod.UID) {
 			r.reported.Insert(pod.UID)
 			deleted = append(deleted, pod.Name)
+			if r.Released != nil {
+				r.Released(!ok || !f.Admitted)
+			}
 			logger.V(2).Info("Released a pod of a partial gang", "pod", klog.KObj(pod), "node", pod.Spec.NodeName)
 		}
 	}

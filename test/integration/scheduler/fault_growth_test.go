@@ -5,10 +5,7 @@
 package scheduler
 
 import (
-	"bufio"
 	"fmt"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -86,20 +83,4 @@ func (c *cluster) settled(most int) sizes {
 		last = s.goroutines
 	}
 	return s
-}
-
-// metric returns the value of a metric without labels.
-func (c *cluster) metric(metrics, name string) float64 {
-	c.t.Helper()
-	lines := bufio.NewScanner(strings.NewReader(metrics))
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
-			f, err := strconv.ParseFloat(value, 64)
-			c.must(err, "reading metric "+name)
-			return f
-		}
-	}
-	c.must(fmt.Errorf("not among the metrics"), "reading metric "+name)
-	return 0
 }

@@ -64,6 +64,16 @@ func Controller(pod *corev1.Pod) types.UID {
 	return ""
 }
 
+// isReady reports whether the pod has the condition Ready.
+func isReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
 // Entry is the place of one pod in the Numbers of its gang, which alone changes it. It refers to neither the pod nor
 // the gang: its owner finds the pod by UID.
 type Entry struct {
@@ -99,6 +109,7 @@ type Share struct {
 	mark       marks.PlanID
 	gpus, held int64 // GPUs that the pod requests, and those that it uses as a bound pod
 	priority   int32
+	ready      bool // it is bound, and its containers are ready
 }
 
 // stage determines the counts to which a pod with a leaf contributes.
@@ -153,7 +164,7 @@ func ShareOf(p *Pod) Share {
 		s.stage = isDone
 	case deleted || p.IsReleased || failed:
 	case standing:
-		s.stage = isPlaced
+		s.stage, s.ready = isPlaced, isReady(p.Pod)
 	case p.State == Assumed:
 		s.stage = isAssumed
 	default:

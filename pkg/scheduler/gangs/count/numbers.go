@@ -16,10 +16,11 @@ import (
 // Numbers are the sums of the shares of a gang's pods, and values derived from them. The zero Numbers is not usable;
 // see NewNumbers.
 type Numbers struct {
-	// Created, Placed and Bound must not be modified.
+	// Created, Placed, Bound and Ready must not be modified.
 	Created *gang.Tally // pods that exist and have not failed, completions included
 	Placed  *gang.Tally // bound, assumed, or counted as succeeded
 	Bound   *gang.Tally // bound or counted as succeeded (docs/decisions, G9, G11)
+	Ready   *gang.Tally // bound and ready, or counted as succeeded
 
 	GPUs, HeldGPUs int64 // requested by the pods, and used by those that are bound
 
@@ -39,13 +40,14 @@ type Numbers struct {
 // NewNumbers returns the numbers of a gang without pods.
 func NewNumbers(tree *gang.Tree) *Numbers {
 	n := &Numbers{
-		Created: gang.NewTally(tree), Placed: gang.NewTally(tree), Bound: gang.NewTally(tree),
+		Created: gang.NewTally(tree), Placed: gang.NewTally(tree), Bound: gang.NewTally(tree), Ready: gang.NewTally(tree),
 		ownMarks: map[marks.PlanID]int{}, others: map[string]int{}, pools: map[string]*pool{}, spare: newSpares(tree),
 	}
 	n.completed = newCompletions(func(leaf *gang.Group, k int) {
 		n.Created.Add(leaf, k)
 		n.addPlaced(leaf, k)
 		n.addBound(leaf, k)
+		n.Ready.Add(leaf, k)
 	})
 	return n
 }
@@ -108,6 +110,9 @@ func (n *Numbers) addShare(s *Share, k int) {
 		n.Created.Add(s.Leaf, k)
 		n.addPlaced(s.Leaf, k)
 		n.addBound(s.Leaf, k)
+		if s.ready {
+			n.Ready.Add(s.Leaf, k)
+		}
 	case isDone:
 		n.completed.addDone(bucketKey{s.controller, s.mark}, s.Leaf, k)
 	}
