@@ -121,7 +121,7 @@ push: ## Push the images in dist/ to a registry to which you have logged in: mak
 
 .PHONY: presubmit
 presubmit: ROUNDS := 1
-presubmit: verify lint release-dry-run vulnerabilities test ## Run everything that has to pass before a change is merged
+presubmit: verify lint release-dry-run test-monitoring vulnerabilities test ## Run everything that has to pass before a change is merged
 
 # Integration tests mostly wait. The unit tests take what they leave, since they have the lower priority.
 .PHONY: test
@@ -183,6 +183,10 @@ release-dry-run: ARCHS := $(shell go env GOARCH)
 release-dry-run: linux-binaries ## Make a release for this architecture, start the programs from its images, push them on loopback
 	@cd hack/release && go test -mod=mod .
 
+.PHONY: test-monitoring
+test-monitoring: ## Check alerts and dashboards with the code of Prometheus
+	@cd hack/prometheus && go test -mod=mod .
+
 .PHONY: lint
 lint: $(LINT) ## Run go vet, staticcheck and the analyzers of hack/lint
 	go vet -tags long,workloads -vettool=$(LINT) ./cmd/... ./hack/... ./manifests/... ./pkg/... ./test/...
@@ -221,7 +225,7 @@ vendor: tidy ## Write vendor/ from go.mod
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module
-	@for dir in . hack/controlplane hack/controlplane-1.37 hack/coscheduling hack/lint hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
+	@for dir in . hack/controlplane hack/controlplane-1.37 hack/coscheduling hack/lint hack/prometheus hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the Go files

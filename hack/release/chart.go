@@ -249,6 +249,9 @@ func template(object manifest) (string, error) {
 			blank(annotations, "checksum/config", "{{ .Values.scheduler.config | sha256sum | quote }}")
 		}
 	case "ConfigMap":
+		if object["metadata"].(map[string]any)["name"] != "muster-scheduler-config" {
+			break // dashboards
+		}
 		blank(object["data"], "config.yaml", "|{{- tpl .Values.scheduler.config . | nindent 4 }}")
 	}
 	if group, _, _ := strings.Cut(object["apiVersion"].(string), "/"); group == "monitoring.coreos.com" {

@@ -29,8 +29,8 @@ func values(registry string, deployments map[string]map[string]any, config strin
 		{"userRoles.enabled", "Let the roles view, edit and admin of the cluster read and change PodGroups and PodCliqueSets.", true},
 		{"priorityClasses", "PriorityClasses to create: [{name: ..., value: ..., preemptionPolicy: ..., globalDefault: ...}].", []any{}},
 		{"networkPolicy.enabled", "Let pods of the programs be reached on the ports only that they serve.", false},
-		{"monitoring.enabled", "Services and ServiceMonitors, with which Prometheus' operator scrapes the metrics, and the roles muster-metrics-reader.", false},
-		{"monitoring.labels", "Further labels of the ServiceMonitors, as {release: kube-prometheus-stack}, by which Prometheus' operator selects them.", map[string]any{}},
+		{"monitoring.enabled", "ServiceMonitors and alerts for Prometheus' operator, dashboards for Grafana, and the roles muster-metrics-reader.", false},
+		{"monitoring.labels", "Further labels of the ServiceMonitors and of the PrometheusRule, as {release: kube-prometheus-stack}, by which Prometheus' operator selects them.", map[string]any{}},
 		{"certManager.enabled", "Let cert-manager make the certificate of the webhooks. False: muster-controller does.", false},
 	}
 	for _, program := range []string{"scheduler", "controller"} {
