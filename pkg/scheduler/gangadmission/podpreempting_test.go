@@ -244,6 +244,12 @@ func TestThePodLooksAtASampleFirst(t *testing.T) {
 					}
 					return n >= total
 				})
+				if name == "a pod above the minimum of its gang" {
+					c.eventually("they are members", func() bool { // of which another handler tells
+						f, ok := c.gangs.registry.Facts(key("elastic"))
+						return ok && f.Group != nil && f.Pods == 2
+					})
+				}
 				p := tc.p
 				if p == nil {
 					p = wrappers.MakePod("p", "ml").GPUs(4).Priority(100)
