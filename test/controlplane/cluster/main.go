@@ -138,10 +138,10 @@ func hold(ctx context.Context, dir string, nodes controlplane.NodeOptions) (err 
 	if err := cp.InstallMuster(ctx); err != nil {
 		return err
 	}
-	if _, err := cp.StartMusterController(ctx, controlplane.ControllerOptions{}); err != nil {
+	if _, err := cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: []string{"--leader-elect=true"}}); err != nil {
 		return err
 	}
-	if _, err := cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{}); err != nil {
+	if _, err := cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{LeaderElect: true}); err != nil {
 		return err
 	}
 	fmt.Printf("creating %d nodes with %d GPUs each\n", nodes.Count, nodes.GPUs)
