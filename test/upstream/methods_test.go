@@ -27,12 +27,12 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 		replaced, passed string
 	}{
 		{reflect.TypeFor[queue.SchedulingQueue](), // Queue
-			"Activate Add AddUnschedulableIfNotPresent Delete Done MoveAllToActiveOrBackoffQueue PendingPods Pop PopSpecificPod Update",
+			"Activate Add AddUnschedulableIfNotPresent Delete Done MoveAllToActiveOrBackoffQueue PendingPods Pop Update",
 			// AssignedPodAdded and AssignedPodUpdated are called without SchedulerQueueingHints only, which CheckOrder
 			// requires. A nomination of a gated pod is kept by the stock queue, and PatchPodStatus does not depend on
-			// where a pod waits.
+			// where a pod waits. Only the scheduling of in-tree gangs, which is off, calls PopSpecificPod.
 			"AddNominatedPod AssignedPodAdded AssignedPodUpdated Close DeleteNominatedPodIfExists GetPod InFlightPods NominatedPodsForNode " +
-				"PatchPodStatus PodsInActiveQ PodsInBackoffQ Run SchedulingCycle UnschedulablePods UpdateNominatedPod"},
+				"PatchPodStatus PodsInActiveQ PodsInBackoffQ PopSpecificPod Run SchedulingCycle UnschedulablePods UpdateNominatedPod"},
 		{reflect.TypeFor[cache.Cache](), // leavingCache
 			"RemovePod", // a pod that is forgotten (ForgetPod) was never bound
 			"AddNode AddPod AddPodGroupMember AssumePod BindPod Dump ForgetPod GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +

@@ -72,14 +72,18 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 			if nominating.Mode() == fwk.ModeOverride {
 				clearNomination(ctx, f, info.Pod)
 			}
-			queue.gateFailedPod(f, info.Pod)
+			queue.gateFailedPod(f, info)
 		} else {
 			failed(ctx, f, info, status, nominating, start)
 		}
-		queue.forgetGonePod(f, info.Pod)
+		queue.refreshGatedPod(f, info.Pod)
 		members.Requeued(info.Pod.UID)
 	}
-	l := &loop{queue: queue, members: members, turns: &turns{clock: hooks.Clock, queue: queue, members: members}}
+	held := func(pod *corev1.Pod) bool {
+		profile := sched.Profiles[pod.Spec.SchedulerName]
+		return profile == nil || GateOfOthers(context.Background(), profile, pod, "") != ""
+	}
+	l := &loop{queue: queue, members: members, turns: &turns{clock: hooks.Clock, queue: queue, members: members, held: held}}
 	sched.NextPod = l.nextPod
 	return queue
 }
@@ -94,14 +98,14 @@ type loop struct {
 
 // nextPod returns the next member of the plan that is being committed, or else the next pod of the queue.
 func (l *loop) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
-	if info := l.turns.nextBetween(logger); info != nil {
+	if info := l.turns.nextBetween(); info != nil {
 		l.beginCycle(info.Pod)
 		return info, nil
 	}
 	if info := l.nextMember(logger); info != nil {
 		return info, nil
 	}
-	l.turns.nextBetween(logger) // the plan has ended
+	l.turns.nextBetween() // the plan has ended
 	l.waitForUnwinding()
 	info, err := l.queue.Pop(logger)
 	if err == nil && info != nil && info.Pod != nil {
@@ -126,22 +130,17 @@ func (l *loop) nextMember(logger klog.Logger) *framework.QueuedPodInfo {
 		if member == nil {
 			return nil
 		}
-		info := l.queue.PopSpecificPod(logger, member)
+		info := l.queue.take(member)
 		for deadline := time.Now().Add(lateLimit); info == nil && time.Now().Before(deadline); {
 			time.Sleep(unwindPoll)
-			info = l.queue.PopSpecificPod(logger, member)
+			info = l.queue.take(member)
 		}
 		if info == nil {
 			logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))
 			l.members.Lost(member.UID)
 			continue
 		}
-		// The queue looks up pods by name. A pod recreated under the same name is scheduled independently of the
-		// plan.
-		if info.Pod.UID != member.UID {
-			l.members.Lost(member.UID)
-		}
-		l.members.Popped(info.Pod.UID)
+		l.members.Popped(member.UID)
 		return info
 	}
 }
@@ -189,24 +188,33 @@ func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod
 
 // gateFailedPod gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains. It does
 // what the stock failure handler does, but without its event and its write to the API server in the scheduling loop.
-func (q *Queue) gateFailedPod(f framework.Framework, pod *corev1.Pod) {
-	newest := newestVersion(f, pod)
+func (q *Queue) gateFailedPod(f framework.Framework, info *framework.QueuedPodInfo) {
+	newest := newestVersion(f, info.Pod)
 	if newest == nil || newest.Spec.NodeName != "" {
-		q.Done(pod.UID)
+		q.Done(info.Pod.UID)
 		return
 	}
-	q.gateAgain(klog.Background(), newest)
+	q.gateAgain(klog.Background(), newest, info)
 }
 
-// forgetGonePod removes a gated pod that was deleted or bound while its failed cycle ended, because its deletion may
-// have been processed before it was gated again. The informer's store is updated before its handlers are called.
-func (q *Queue) forgetGonePod(f framework.Framework, pod *corev1.Pod) {
-	if newest := newestVersion(f, pod); newest != nil && newest.Spec.NodeName == "" {
-		return
-	}
+// refreshGatedPod is called when a failed cycle has gated a pod again: what has happened to the pod while its cycle
+// ended may have been processed before. One that was deleted or bound is removed, one that has left its gang enters the
+// stock queue. The informer's store is updated before its handlers are called.
+func (q *Queue) refreshGatedPod(f framework.Framework, pod *corev1.Pod) {
+	newest := newestVersion(f, pod)
+	gone := newest == nil || newest.Spec.NodeName != ""
 	q.mu.Lock()
-	defer q.mu.Unlock()
-	delete(q.waiting, pod.UID)
+	if p := q.pods[pod.UID]; p != nil && p.place == gated {
+		if gone {
+			delete(q.pods, pod.UID)
+		} else {
+			p.pod = newest
+		}
+	}
+	q.mu.Unlock()
+	if !gone && !q.hooks.Gated(newest) {
+		q.enterStockQueue(klog.Background(), newest)
+	}
 }
 
 // StatusOnNode returns the status of a plugin that the scheduler has wrapped as the result of a cycle on this node, and

@@ -8,13 +8,16 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/metrics"
 	"k8s.io/utils/clock"
 )
 
@@ -23,24 +26,46 @@ import (
 // cluster, move refused pods according to hints that cannot know what a whole gang lacks, and retry them whenever it
 // is idle.
 //
-// A pod of a gang enters the stock queue when it is activated or popped by name (its gang's leader, the members of a
-// plan) and leaves it when its cycle fails. Pods without a gang are passed to the stock queue unchanged.
+// A pod of a gang enters the stock queue when it is activated, as the leader of its gang. The members of a plan, and pods
+// without a gang that pass one, are taken: they have their cycles without the stock queue, which takes no part in what
+// happens to them until they are bound or come back. Other pods are passed to the stock queue unchanged.
 type Queue struct {
 	queue.SchedulingQueue // the stock queue
 	hooks                 QueueHooks
 
+	// taking excludes that a pod is taken from the stock queue while it is about to be added there, which an update may
+	// do, too. It comes before the locks of the stock queue, which come before mu.
+	taking  sync.Mutex
 	mu      sync.Mutex
-	waiting map[types.UID]*corev1.Pod // guarded by mu; gated pods
-	// entered contains the pods of gangs that entered the stock queue and have not been gated again: they are queued,
-	// in their cycle, or being bound. True: the pod was activated after its cycle began, so it enters again if the
-	// cycle fails. Guarded by mu.
-	entered map[types.UID]bool
-	cycling map[types.UID]struct{} // pods of any kind between Pop and Done; guarded by mu
-	untried untried                // guarded by mu
+	pods    map[types.UID]*queued // the pods of gangs, and all that are in a cycle; guarded by mu
+	untried untried               // guarded by mu
 	// waitForRoom contains the pods without a gang, in the stock queue, that are activated when there is room. Guarded
 	// by mu.
 	waitForRoom map[types.UID]struct{}
 }
+
+// queued is what a Queue knows of a pod.
+type queued struct {
+	place queuePlace
+	pod   *corev1.Pod // of a gang: the newest version
+	gang  bool        // of a gang, and not deleted
+	// cycling: between Pop or take and Done.
+	cycling bool
+	// again: it was activated after its cycle began, so it enters the stock queue if the cycle or the binding fails.
+	again bool
+	// attempts is how many cycles have failed, first when the first one began; nil: none has.
+	attempts int
+	first    *time.Time
+}
+
+// queuePlace is where a pod of a gang, or one in its cycle, is.
+type queuePlace int
+
+const (
+	gated   queuePlace = iota // outside of the stock queue, until it is activated or taken
+	inStock                   // in the stock queue, or popped from it
+	taken                     // in its cycle or being bound, without the stock queue
+)
 
 // QueueHooks are the callbacks of a Queue, and its clock. None of the functions may block or call the queue.
 type QueueHooks struct {
@@ -62,14 +87,15 @@ type QueueHooks struct {
 // NewQueue returns a Queue in front of the stock queue.
 func NewQueue(stock queue.SchedulingQueue, hooks QueueHooks) *Queue {
 	return &Queue{
-		SchedulingQueue: stock, hooks: hooks, waitForRoom: map[types.UID]struct{}{},
-		waiting: map[types.UID]*corev1.Pod{}, entered: map[types.UID]bool{}, cycling: map[types.UID]struct{}{},
-		untried: untried{pods: map[types.UID]untriedPod{}},
+		SchedulingQueue: stock, hooks: hooks, pods: map[types.UID]*queued{}, untried: untried{pods: map[types.UID]untriedPod{}},
+		waitForRoom: map[types.UID]struct{}{},
 	}
 }
 
 // Add implements queue.SchedulingQueue.
 func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
+	q.taking.Lock()
+	defer q.taking.Unlock()
 	if !q.hooks.Gated(pod) {
 		q.mu.Lock()
 		q.untried.add(pod)
@@ -79,8 +105,10 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, entered := q.entered[pod.UID]; !entered {
-		q.waiting[pod.UID] = pod
+	if p := q.pods[pod.UID]; p == nil {
+		q.pods[pod.UID] = &queued{pod: pod, gang: true}
+	} else if p.place == gated {
+		p.pod = pod
 	}
 }
 
@@ -92,39 +120,72 @@ func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 		q.Add(ctx, newPod)
 		return
 	}
-	q.mu.Lock()
-	_, waits := q.waiting[newPod.UID]
-	_, entered := q.entered[newPod.UID]
-	_, cycling := q.cycling[newPod.UID]
-	gated := q.hooks.Gated(newPod)
-	q.untried.update(newPod, gated)
-	switch {
-	case waits && gated:
-		q.waiting[newPod.UID] = newPod
-		q.mu.Unlock()
-		return
-	case waits:
-		delete(q.waiting, newPod.UID)
-		q.mu.Unlock()
+	q.taking.Lock()
+	defer q.taking.Unlock()
+	switch q.recordUpdate(newPod) {
+	case add:
 		q.SchedulingQueue.Add(ctx, newPod)
-		return
-	case !gated:
-		delete(q.entered, newPod.UID) // it left its gang while it was in the stock queue, and stays there
-	case !entered && !cycling: // it joined a gang; a running cycle is not interrupted
-		q.waiting[newPod.UID] = newPod
-		q.mu.Unlock()
+	case update:
+		q.SchedulingQueue.Update(ctx, oldPod, newPod)
+	case remove:
+		q.leaveRoomless(newPod.UID)
 		q.SchedulingQueue.Delete(newPod)
-		return
+	case nothing:
 	}
-	q.mu.Unlock()
-	q.SchedulingQueue.Update(ctx, oldPod, newPod)
+}
+
+// todo is what is to be done in the stock queue.
+type todo int
+
+const (
+	nothing todo = iota
+	add
+	update
+	remove
+)
+
+// recordUpdate records the new version of a pod.
+func (q *Queue) recordUpdate(pod *corev1.Pod) todo {
+	ofGang := q.hooks.Gated(pod)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.untried.update(pod, ofGang)
+	p := q.pods[pod.UID]
+	switch {
+	case p == nil && ofGang: // it joined a gang
+		q.pods[pod.UID] = &queued{pod: pod, gang: true}
+		return remove
+	case p == nil:
+		return update
+	}
+	p.pod = pod
+	switch {
+	case p.place == gated && ofGang, p.place == taken:
+		p.gang = ofGang
+		return nothing
+	case p.place == gated: // it left its gang
+		delete(q.pods, pod.UID)
+		return add
+	case ofGang && !p.gang && !p.cycling: // it joined a gang; a running cycle is not interrupted
+		p.place, p.gang = gated, true
+		return remove
+	case !ofGang && p.gang: // it left its gang while it was in the stock queue, and stays there
+		p.gang = false
+		if !p.cycling {
+			delete(q.pods, pod.UID)
+		}
+	}
+	return update
 }
 
 // Delete implements queue.SchedulingQueue.
 func (q *Queue) Delete(pod *corev1.Pod) {
 	q.mu.Lock()
-	delete(q.waiting, pod.UID)
-	delete(q.entered, pod.UID)
+	if p := q.pods[pod.UID]; p != nil && p.cycling {
+		p.gang, p.again = false, false // its cycle ends with Done
+	} else {
+		delete(q.pods, pod.UID)
+	}
 	q.untried.remove(pod.UID)
 	q.mu.Unlock()
 	q.leaveRoomless(pod.UID)
@@ -153,47 +214,84 @@ func (q *Queue) ActivateInOrder(logger klog.Logger, pods []*corev1.Pod) {
 
 // enterStockQueue adds the latest version of a gated pod to the stock queue. It reports whether the pod was gated.
 func (q *Queue) enterStockQueue(logger klog.Logger, pod *corev1.Pod) bool {
+	q.taking.Lock()
+	defer q.taking.Unlock()
 	q.mu.Lock()
-	newest, waits := q.waiting[pod.UID]
-	if waits {
-		delete(q.waiting, pod.UID)
-		q.entered[pod.UID] = false
-	} else if _, entered := q.entered[pod.UID]; entered {
-		q.entered[pod.UID] = true
+	p := q.pods[pod.UID]
+	enters := p != nil && p.place == gated
+	switch {
+	case enters:
+		p.place, pod = inStock, p.pod
+	case p != nil && p.gang:
+		p.again = true
 	}
 	q.mu.Unlock()
-	if waits {
-		q.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), newest)
+	if enters {
+		q.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), pod)
 	}
-	return waits
+	return enters
 }
 
-// PopSpecificPod implements queue.SchedulingQueue.
-func (q *Queue) PopSpecificPod(logger klog.Logger, pod *corev1.Pod) *framework.QueuedPodInfo {
-	q.enterStockQueue(logger, pod)
-	return q.recordPop(q.SchedulingQueue.PopSpecificPod(logger, pod))
+// take returns a pod for its cycle without the stock queue: a pod of a gang, or one without that had no cycle yet. nil:
+// the queue does not have it, or it is in its cycle or being bound. The plugins at PreEnqueue are not asked.
+func (q *Queue) take(pod *corev1.Pod) *framework.QueuedPodInfo {
+	q.taking.Lock()
+	defer q.taking.Unlock()
+	q.mu.Lock()
+	p := q.pods[pod.UID]
+	u, isUntried := q.untried.pods[pod.UID]
+	switch {
+	case p == nil && isUntried:
+		p = &queued{place: inStock, pod: u.pod}
+		q.pods[pod.UID] = p
+		q.untried.remove(pod.UID)
+	case p == nil || !p.gang || p.cycling || p.place == taken:
+		q.mu.Unlock()
+		return nil
+	}
+	wasIn, now := p.place, q.hooks.Clock.Now()
+	p.place, p.cycling, p.again = taken, true, false
+	if p.first == nil {
+		p.first = &now
+	}
+	podInfo, _ := framework.NewPodInfo(p.pod) // affinity that cannot be parsed has no effect, as in the stock queue
+	info := &framework.QueuedPodInfo{
+		PodInfo: podInfo, Timestamp: now, Attempts: p.attempts + 1, InitialAttemptTimestamp: p.first, UnschedulablePlugins: sets.New[string](),
+	}
+	q.mu.Unlock()
+	if wasIn == inStock {
+		q.SchedulingQueue.Delete(podInfo.Pod)
+	} else {
+		metrics.SchedulerQueueIncomingPods.WithLabelValues("active", framework.EventUnscheduledPodAdd.Label()).Inc()
+	}
+	return info
 }
 
 // Pop implements queue.SchedulingQueue.
 func (q *Queue) Pop(logger klog.Logger) (*framework.QueuedPodInfo, error) {
 	info, err := q.SchedulingQueue.Pop(logger)
-	return q.recordPop(info), err
+	if info != nil && info.Pod != nil {
+		q.recordPop(info)
+	}
+	return info, err
 }
 
 // recordPop records that a pod's cycle begins: earlier activations have had their effect.
-func (q *Queue) recordPop(info *framework.QueuedPodInfo) *framework.QueuedPodInfo {
-	if info == nil || info.Pod == nil {
-		return info
-	}
+func (q *Queue) recordPop(info *framework.QueuedPodInfo) {
 	q.leaveRoomless(info.Pod.UID)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.untried.remove(info.Pod.UID)
-	q.cycling[info.Pod.UID] = struct{}{}
-	if _, entered := q.entered[info.Pod.UID]; entered {
-		q.entered[info.Pod.UID] = false
+	p := q.pods[info.Pod.UID]
+	if p == nil {
+		p = &queued{place: inStock, pod: info.Pod}
+		q.pods[info.Pod.UID] = p
 	}
-	return info
+	p.cycling, p.again = true, false
+	info.Attempts += p.attempts // the stock queue knows of those since the pod entered
+	if p.first != nil {
+		info.InitialAttemptTimestamp = p.first
+	}
 }
 
 // Done implements queue.SchedulingQueue.
@@ -201,38 +299,55 @@ func (q *Queue) Done(uid types.UID) {
 	q.SchedulingQueue.Done(uid)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	delete(q.cycling, uid)
+	if p := q.pods[uid]; p != nil {
+		p.place, p.cycling = taken, false // being bound
+		if !p.gang {
+			delete(q.pods, uid)
+		}
+	}
 }
 
 // AddUnschedulableIfNotPresent implements queue.SchedulingQueue: a pod of a gang whose cycle has failed is gated
-// again.
+// again. One without a gang that was taken enters the stock queue as a new one.
 func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	pod := info.Pod
-	if !q.hooks.Gated(pod) {
-		q.mu.Lock()
-		delete(q.entered, pod.UID)
-		delete(q.cycling, pod.UID)
-		q.mu.Unlock()
-		if onlyRoomLacks(info) && q.hooks.WaitsForRoom(pod) {
-			q.mu.Lock()
-			q.waitForRoom[pod.UID] = struct{}{}
-			q.mu.Unlock()
-		}
-		return q.SchedulingQueue.AddUnschedulableIfNotPresent(logger, info, cycle)
+	if q.hooks.Gated(pod) {
+		q.gateAgain(logger, pod, info)
+		return nil
 	}
-	q.gateAgain(logger, pod)
-	return nil
+	if q.recordFailedPlain(info) {
+		q.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), pod)
+		return nil
+	}
+	if onlyRoomLacks(info) && q.hooks.WaitsForRoom(pod) {
+		q.mu.Lock()
+		q.waitForRoom[pod.UID] = struct{}{}
+		q.mu.Unlock()
+	}
+	return q.SchedulingQueue.AddUnschedulableIfNotPresent(logger, info, cycle)
 }
 
-// gateAgain ends the cycle of a gang's pod. If it was activated during the cycle, the pod enters the stock queue
-// immediately.
-func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod) {
+// recordFailedPlain records that the cycle of a pod without a gang has failed. It reports whether the stock queue does
+// not know the pod, because it was taken.
+func (q *Queue) recordFailedPlain(info *framework.QueuedPodInfo) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p := q.pods[info.Pod.UID]
+	delete(q.pods, info.Pod.UID)
+	if p == nil || p.place != taken {
+		return false
+	}
+	q.pods[info.Pod.UID] = &queued{place: inStock, pod: info.Pod, attempts: info.Attempts, first: info.InitialAttemptTimestamp}
+	return true
+}
+
+// gateAgain ends the cycle of a gang's pod, of which info is; pod is the newest version. If it was activated during the
+// cycle, it enters the stock queue immediately.
+func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod, info *framework.QueuedPodInfo) {
 	q.SchedulingQueue.Done(pod.UID)
 	q.mu.Lock()
-	again := q.entered[pod.UID]
-	delete(q.cycling, pod.UID)
-	delete(q.entered, pod.UID)
-	q.waiting[pod.UID] = pod
+	again := q.pods[pod.UID] != nil && q.pods[pod.UID].again
+	q.pods[pod.UID] = &queued{pod: pod, gang: true, attempts: info.Attempts, first: info.InitialAttemptTimestamp}
 	q.mu.Unlock()
 	if again {
 		q.enterStockQueue(logger, pod)
@@ -283,7 +398,17 @@ func onlyRoomLacks(info *framework.QueuedPodInfo) bool {
 func (q *Queue) Gated() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.waiting)
+	return len(q.gatedPods())
+}
+
+// gatedPods returns the pods that wait outside of the stock queue. The caller holds mu.
+func (q *Queue) gatedPods() (pods []*corev1.Pod) {
+	for _, p := range q.pods {
+		if p.place == gated {
+			pods = append(pods, p.pod)
+		}
+	}
+	return pods
 }
 
 // PendingPods implements queue.SchedulingQueue. For debugging.
@@ -291,10 +416,8 @@ func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
 	pods, summary := q.SchedulingQueue.PendingPods()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, pod := range q.waiting {
-		pods = append(pods, pod)
-	}
-	return pods, fmt.Sprintf("%s; pods gated by their gangs: %d", summary, len(q.waiting))
+	outside := q.gatedPods()
+	return append(pods, outside...), fmt.Sprintf("%s; pods gated by their gangs: %d", summary, len(outside))
 }
 
 // RepeatDeletion tells the pods that wait in the queue that this bound pod was deleted.

@@ -4,8 +4,11 @@ package kubescheduler
 
 import (
 	"context"
+	goruntime "runtime"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +20,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
+	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -26,6 +30,7 @@ type queueScene struct {
 	t      *testing.T
 	q      *Queue
 	stock  *queue.PriorityQueue
+	clock  *testclock.FakeClock
 	events []string
 
 	waiting, gone []string // the calls of the hooks
@@ -36,12 +41,12 @@ func newQueueScene(t *testing.T) *queueScene {
 	metrics.Register()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	s := &queueScene{t: t, stock: queue.NewTestQueue(ctx, func(a, b fwk.QueuedPodInfo) bool {
+	s := &queueScene{t: t, clock: testclock.NewFakeClock(time.Unix(0, 0)), stock: queue.NewTestQueue(ctx, func(a, b fwk.QueuedPodInfo) bool {
 		return a.GetPodInfo().GetPod().Name < b.GetPodInfo().GetPod().Name
 	})}
 	gated := func(pod *corev1.Pod) bool { return pod.Annotations["pod-group-name"] != "" }
 	s.q = NewQueue(s.stock, QueueHooks{
-		Gated:        gated,
+		Clock: s.clock, Gated: gated,
 		Observe:      func(e fwk.ClusterEvent, _, _ any) { s.events = append(s.events, e.Label()) },
 		WaitsForRoom: func(pod *corev1.Pod) bool { s.waiting = append(s.waiting, pod.Name); return true },
 		Gone:         func(uid types.UID) { s.gone = append(s.gone, string(uid)) },
@@ -54,6 +59,8 @@ func (s *queueScene) add(pods ...*corev1.Pod) {
 		s.q.Add(s.t.Context(), pod)
 	}
 }
+
+func (s *queueScene) update(oldPod, newPod *corev1.Pod) { s.q.Update(s.t.Context(), oldPod, newPod) }
 
 func (s *queueScene) activate(pod *corev1.Pod) {
 	s.q.Activate(klog.Background(), map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
@@ -143,15 +150,113 @@ func TestPodsEnterInTheGivenOrder(t *testing.T) {
 	}
 }
 
-func TestMemberIsPoppedByName(t *testing.T) {
-	s := newQueueScene(t)
-	s.add(plainPod("a-plain"), gangPod("b"))
-	if info := s.q.PopSpecificPod(klog.Background(), gangPod("b")); info == nil || info.Pod.Name != "b" {
-		t.Fatalf("popped %v, want b", info)
+// take takes a pod, which the queue must have.
+func (s *queueScene) take(pod *corev1.Pod) *framework.QueuedPodInfo {
+	s.t.Helper()
+	info := s.q.take(pod)
+	if info == nil || info.Pod.UID != pod.UID {
+		s.t.Fatalf("took %v, want %s", info, pod.Name)
 	}
+	return info
+}
+
+func TestMembersHaveTheirCyclesWithoutTheStockQueue(t *testing.T) {
+	s := newQueueScene(t)
+	s.add(plainPod("a-plain"), gangPod("b"), gangPod("c"))
+	s.activate(gangPod("c")) // it leads its gang, and is in the plan of another leader
+	s.is(1, "a-plain", "c")
+	s.take(gangPod("b"))
+	s.is(0, "a-plain", "c")
+	s.take(gangPod("c"))
 	s.is(0, "a-plain")
-	if info := s.q.PopSpecificPod(klog.Background(), gangPod("unknown")); info != nil {
-		t.Errorf("popped %v, want nothing for an unknown pod", info)
+	if got := len(s.stock.InFlightPods()); got != 0 {
+		t.Errorf("%d pods are in flight in the stock queue", got)
+	}
+	for _, pod := range []*corev1.Pod{gangPod("unknown"), gangPod("b")} {
+		if info := s.q.take(pod); info != nil {
+			t.Errorf("took %s", info.Pod.Name)
+		}
+	}
+	s.q.Done("b") // it is being bound
+	s.update(gangPod("b"), labelled(gangPod("b")))
+	if info := s.q.take(gangPod("b")); info != nil {
+		t.Error("took a pod that is being bound")
+	}
+	s.q.Delete(gangPod("b"))
+	s.q.Delete(gangPod("c"))
+	s.q.Done("c")
+	s.is(0, "a-plain")
+	if len(s.q.pods) != 0 {
+		t.Errorf("%d pods are left", len(s.q.pods))
+	}
+}
+
+// What the stock queue counts of a pod between its cycles is counted of the cycles without it too: for the metrics
+// scheduler_pod_scheduling_attempts and scheduler_pod_scheduling_sli_duration_seconds.
+func TestAttemptsCountFromTheFirstCycle(t *testing.T) {
+	s := newQueueScene(t)
+	s.add(gangPod("a"))
+	began := s.clock.Now()
+	is := func(info *framework.QueuedPodInfo, attempts int) {
+		t.Helper()
+		if info.Attempts != attempts || info.InitialAttemptTimestamp == nil || !info.InitialAttemptTimestamp.Equal(began) {
+			t.Errorf("attempt %d since %v, want %d since %v", info.Attempts, info.InitialAttemptTimestamp, attempts, began)
+		}
+		s.clock.Step(time.Second)
+		s.fail(info)
+	}
+	is(s.take(gangPod("a")), 1)
+	is(s.take(gangPod("a")), 2)
+	s.activate(gangPod("a"))
+	is(s.pop(), 3)
+	is(s.take(gangPod("a")), 4)
+}
+
+// A pod without a gang that was taken, to pass a plan, is one of the stock queue when its cycle has failed.
+func TestPlainPodThatWasTakenComesBack(t *testing.T) {
+	s := newQueueScene(t)
+	s.add(plainPod("p"))
+	info := s.take(plainPod("p"))
+	s.is(0)
+	s.update(plainPod("p"), labelled(plainPod("p")))
+	s.is(0)
+	info.Pod = labelled(plainPod("p")) // the failure handler reads the latest version
+	s.fail(info)
+	s.is(0, "p")
+	if info := s.q.take(plainPod("p")); info != nil {
+		t.Error("it is taken twice")
+	}
+	info = s.pop()
+	if info.Attempts != 2 || info.Pod.Labels["new"] != "yes" {
+		t.Errorf("attempt %d with labels %v", info.Attempts, info.Pod.Labels)
+	}
+	s.q.Done("p")
+	s.add(plainPod("q"))
+	s.fail(s.take(plainPod("q")))
+	s.update(plainPod("q"), gangPod("q"))
+	s.is(1)
+}
+
+// The stock queue adds a pod that it does not know when the pod is updated, too: neither an update nor an activation
+// that overlaps reaches it when the pod has been taken.
+func TestNothingBringsATakenPodBack(t *testing.T) {
+	for range 300 {
+		s := newQueueScene(t)
+		s.add(plainPod("p"))
+		var updates sync.WaitGroup
+		updates.Go(func() {
+			s.add(gangPod("a"))
+			s.activate(gangPod("a"))
+			s.update(plainPod("p"), labelled(plainPod("p")))
+		})
+		s.take(plainPod("p"))
+		for s.q.take(gangPod("a")) == nil {
+			goruntime.Gosched()
+		}
+		updates.Wait()
+		if s.is(0); t.Failed() {
+			return
+		}
 	}
 }
 
@@ -171,16 +276,18 @@ func TestActivationDuringTheCycleIsNotLost(t *testing.T) {
 	s.is(0, "a")
 }
 
+// labelled is another version of the pod.
+func labelled(pod *corev1.Pod) *corev1.Pod {
+	pod = pod.DeepCopy()
+	pod.Labels = map[string]string{"new": "yes"}
+	return pod
+}
+
 func TestUpdatesReachThePodWhereverItIs(t *testing.T) {
-	labelled := func(pod *corev1.Pod) *corev1.Pod {
-		pod = pod.DeepCopy()
-		pod.Labels = map[string]string{"new": "yes"}
-		return pod
-	}
 	t.Run("gated", func(t *testing.T) {
 		s := newQueueScene(t)
 		s.add(gangPod("a"))
-		s.q.Update(t.Context(), gangPod("a"), labelled(gangPod("a")))
+		s.update(gangPod("a"), labelled(gangPod("a")))
 		s.activate(gangPod("a"))
 		if info := s.pop(); info.Pod.Labels["new"] != "yes" {
 			t.Error("popped an old version of the pod")
@@ -190,7 +297,7 @@ func TestUpdatesReachThePodWhereverItIs(t *testing.T) {
 		s := newQueueScene(t)
 		s.add(gangPod("a"))
 		s.activate(gangPod("a"))
-		s.q.Update(t.Context(), gangPod("a"), labelled(gangPod("a")))
+		s.update(gangPod("a"), labelled(gangPod("a")))
 		s.is(0, "a")
 		if info := s.pop(); info.Pod.Labels["new"] != "yes" {
 			t.Error("popped an old version of the pod")
@@ -201,22 +308,51 @@ func TestUpdatesReachThePodWhereverItIs(t *testing.T) {
 		s.add(gangPod("a"))
 		s.activate(gangPod("a"))
 		info := s.pop()
-		s.q.Update(t.Context(), gangPod("a"), labelled(gangPod("a")))
+		s.update(gangPod("a"), labelled(gangPod("a")))
 		s.is(0)
 		s.fail(info)
 		s.is(1)
 	})
+	t.Run("in its cycle without the stock queue", func(t *testing.T) {
+		s := newQueueScene(t)
+		s.add(gangPod("a"))
+		info := s.take(gangPod("a"))
+		s.update(gangPod("a"), labelled(gangPod("a")))
+		s.is(0)
+		s.fail(info)
+		s.is(1)
+	})
+	t.Run("it leaves its gang in such a cycle", func(t *testing.T) {
+		s := newQueueScene(t)
+		s.add(gangPod("a"))
+		info := s.take(gangPod("a"))
+		s.update(gangPod("a"), plainPod("a"))
+		s.is(0)
+		info.Pod = plainPod("a") // the failure handler reads the latest version
+		s.fail(info)
+		s.is(0, "a")
+	})
+	t.Run("it leaves its gang, and its failed cycle is explained by the PodGroup", func(t *testing.T) {
+		s := newQueueScene(t)
+		c := newCluster(t, plainPod("a"))
+		s.add(gangPod("a"))
+		info := s.take(gangPod("a"))
+		s.update(gangPod("a"), plainPod("a"))
+		s.q.gateFailedPod(c.f, info)
+		s.q.refreshGatedPod(c.f, info.Pod)
+		s.is(0, "a")
+	})
 	t.Run("it joins a gang while it is queued", func(t *testing.T) {
 		s := newQueueScene(t)
 		s.add(plainPod("a"))
-		s.q.Update(t.Context(), plainPod("a"), gangPod("a"))
+		s.update(plainPod("a"), gangPod("a"))
 		s.is(1)
 	})
 	t.Run("it joins a gang in its cycle", func(t *testing.T) {
 		s := newQueueScene(t)
 		s.add(plainPod("a"))
 		info := s.pop()
-		s.q.Update(t.Context(), plainPod("a"), gangPod("a"))
+		s.update(plainPod("a"), gangPod("a"))
 		s.is(0)
 		info.Pod = gangPod("a") // the failure handler reads the latest version
 		s.fail(info)
@@ -225,14 +361,14 @@ func TestUpdatesReachThePodWhereverItIs(t *testing.T) {
 	t.Run("it leaves its gang while it is gated", func(t *testing.T) {
 		s := newQueueScene(t)
 		s.add(gangPod("a"))
-		s.q.Update(t.Context(), gangPod("a"), plainPod("a"))
+		s.update(gangPod("a"), plainPod("a"))
 		s.is(0, "a")
 	})
 	t.Run("it leaves its gang while it is queued", func(t *testing.T) {
 		s := newQueueScene(t)
 		s.add(gangPod("a"))
 		s.activate(gangPod("a"))
-		s.q.Update(t.Context(), gangPod("a"), plainPod("a"))
+		s.update(gangPod("a"), plainPod("a"))
 		s.is(0, "a")
 	})
 	t.Run("recreated under its name", func(t *testing.T) {
@@ -240,7 +376,7 @@ func TestUpdatesReachThePodWhereverItIs(t *testing.T) {
 		s.add(gangPod("a"))
 		next := gangPod("a")
 		next.UID = "next"
-		s.q.Update(t.Context(), gangPod("a"), next)
+		s.update(gangPod("a"), next)
 		s.is(1)
 		s.activate(next)
 		if info := s.pop(); info.Pod.UID != types.UID("next") {
@@ -254,13 +390,13 @@ func TestDeletedPodsLeaveNothing(t *testing.T) {
 	s.add(plainPod("p"), gangPod("a"), gangPod("b"), gangPod("c"))
 	s.activate(gangPod("b"))
 	s.activate(gangPod("c"))
-	info := s.q.PopSpecificPod(klog.Background(), gangPod("c"))
+	info := s.take(gangPod("c"))
 	for _, pod := range []*corev1.Pod{plainPod("p"), gangPod("a"), gangPod("b"), gangPod("c")} {
 		s.q.Delete(pod)
 	}
 	s.q.Done(info.Pod.UID)
 	s.is(0)
-	if n := len(s.q.entered) + len(s.q.cycling) + len(s.q.waiting); n != 0 {
+	if n := len(s.q.pods) + len(s.q.untried.pods); n != 0 {
 		t.Errorf("%d entries are left", n)
 	}
 }
@@ -336,7 +472,7 @@ func TestPodThatWentWhileItsCycleFailedIsNotKept(t *testing.T) {
 			s.q.Delete(pod) // its failed cycle has read it before
 		}
 		s.fail(info)
-		s.q.forgetGonePod(c.f, pod)
+		s.q.refreshGatedPod(c.f, pod)
 	}
 	s.is(1)
 }

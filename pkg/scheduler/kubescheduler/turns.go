@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 )
@@ -28,27 +27,27 @@ const (
 
 // turns lets pods without a gang pass between the members of a large plan, which take seconds: those that have not been
 // tried yet, and whose priority is not lower than that of the plan. They leave the members their room, which their
-// filter knows (docs/decisions, G16). A plan whose members need more than room is not passed. Used only by the
-// scheduling loop.
+// filter knows (docs/decisions, G16). A plan whose members need more than room is not passed. Those that do not fit
+// beside it come back to the queue, and are tried again when it has ended: it may have been aborted, and they could not
+// preempt. Used only by the scheduling loop.
 type turns struct {
 	clock   clock.PassiveClock
 	queue   *Queue
 	members MemberSource
+	held    func(*corev1.Pod) bool // whether a plugin at PreEnqueue keeps the pod out of the queue
 
 	plan    uint64        // the plan that is being committed; 0: none
 	since   time.Time     // begin of the turn of other pods
 	ends    time.Time     // end of the current turn
 	passing []*corev1.Pod // the turn of other pods: those that are left, in the order of the queue; nil: the members' turn
-	passed  []*corev1.Pod // that had a cycle since the plan was made
 }
 
 // nextBetween returns the pod to be scheduled before the next member of the plan, nil if there is none now.
-func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
+func (t *turns) nextBetween() *framework.QueuedPodInfo {
 	now := t.clock.Now()
 	plan, priority, passable := t.members.Committing()
 	switch {
 	case plan != t.plan:
-		t.retryPassed(logger)
 		t.plan, t.passing, t.ends = plan, nil, now.Add(membersTurn)
 		return nil
 	case plan == 0 || !passable || t.passing == nil && now.Before(t.ends):
@@ -59,22 +58,15 @@ func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	for len(t.passing) > 0 && now.Before(t.ends) {
 		pod := t.passing[0]
 		t.passing = t.passing[1:]
-		if info := t.queue.PopSpecificPod(logger, pod); info != nil { // nil: deleted in the meantime, or gated by a plugin
-			t.passed = append(t.passed, info.Pod)
+		if t.held(pod) {
+			continue
+		}
+		if info := t.queue.take(pod); info != nil { // nil: deleted in the meantime
 			return info
 		}
 	}
 	t.passing, t.ends = nil, now.Add(max(membersTurn, 2*now.Sub(t.since)))
 	return nil
-}
-
-// retryPassed activates the pods that had a cycle between members of a plan and still wait: the plan may have been
-// aborted, and they could not preempt.
-func (t *turns) retryPassed(logger klog.Logger) {
-	if len(t.passed) > 0 {
-		t.queue.ActivateInOrder(logger, t.passed)
-		t.passed = nil
-	}
 }
 
 // untried are the pods without a gang that entered the queue and have had no cycle.

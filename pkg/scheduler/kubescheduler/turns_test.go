@@ -4,7 +4,6 @@ package kubescheduler
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
-	testclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -34,14 +32,13 @@ func (p *fakePlan) Committing() (uint64, int32, bool) {
 
 type turnsScene struct {
 	*queueScene
-	clock *testclock.FakeClock
 	plan  *fakePlan
 	turns *turns
 }
 
 func newTurnsScene(t *testing.T, members int) *turnsScene {
-	s := &turnsScene{queueScene: newQueueScene(t), clock: testclock.NewFakeClock(time.Unix(0, 0)), plan: &fakePlan{id: 1, left: members}}
-	s.turns = &turns{clock: s.clock, queue: s.q, members: s.plan}
+	s := &turnsScene{queueScene: newQueueScene(t), plan: &fakePlan{id: 1, left: members}}
+	s.turns = &turns{clock: s.clock, queue: s.q, members: s.plan, held: func(pod *corev1.Pod) bool { return pod.Name == "held" }}
 	return s
 }
 
@@ -50,7 +47,7 @@ func newTurnsScene(t *testing.T, members int) *turnsScene {
 func (s *turnsScene) cycles(n int) (order []string) {
 	members := 0
 	for range n {
-		if info := s.turns.nextBetween(klog.Background()); info != nil {
+		if info := s.turns.nextBetween(); info != nil {
 			order = append(order, fmt.Sprintf("%s after %d", info.Pod.Name, members))
 		} else if s.plan.left > 0 {
 			s.plan.left--
@@ -74,14 +71,14 @@ func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
 	}
 	s.add(passer("z-equal").Priority(10).Obj(), passer("a-lower").Priority(9).Obj(), passer("y-higher").Priority(11).Obj(),
 		wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj(), passer("apart").Priority(10).ApartFrom("zone", "app", "x").Obj(),
-		passer("joins").Priority(10).Obj(), passer("gated").Priority(10).Spec(gates).Obj(), passer("ungated").Priority(10).Spec(gates).Obj())
+		passer("joins").Priority(10).Obj(), passer("held").Priority(10).Obj(), passer("gated").Priority(10).Spec(gates).Obj(), passer("ungated").Priority(10).Spec(gates).Obj())
 	s.activate(wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj())
 	s.q.Update(t.Context(), passer("joins").Priority(10).Obj(), passer("joins").Priority(10).Gang("g").Obj())
 	s.q.Update(t.Context(), passer("ungated").Priority(10).Spec(gates).Obj(), passer("ungated").Priority(10).Obj())
 	if diff := gocmp.Diff([]string{"y-higher after 30", "z-equal after 30", "ungated after 30"}, s.cycles(980)); diff != "" {
 		t.Errorf("passed (-want +got):\n%s", diff)
 	}
-	if _, cycling := s.q.cycling["z-equal"]; !cycling {
+	if p := s.q.pods["z-equal"]; p == nil || !p.cycling {
 		t.Error("the queue does not know of the cycle")
 	}
 }
@@ -112,7 +109,7 @@ func TestSlowCyclesDoNotHoldUpThePlan(t *testing.T) {
 	}
 	began := s.clock.Now()
 	for s.plan.left > 0 {
-		if s.turns.nextBetween(klog.Background()) != nil {
+		if s.turns.nextBetween() != nil {
 			s.clock.Step(200 * time.Millisecond)
 		} else {
 			s.plan.left--
@@ -144,7 +141,7 @@ func TestRefusedPodIsTriedAgainAfterThePlan(t *testing.T) {
 	pod := passer("p").Obj()
 	s.add(pod)
 	s.cycles(50)
-	info := s.turns.nextBetween(klog.Background())
+	info := s.turns.nextBetween()
 	if info == nil {
 		t.Fatal("the pod does not pass")
 	}
@@ -152,16 +149,10 @@ func TestRefusedPodIsTriedAgainAfterThePlan(t *testing.T) {
 	if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
 		t.Fatal(err)
 	}
-	s.activate(pod) // an event woke it
 	if got := s.cycles(40); len(got) != 0 || s.plan.left == 0 {
 		t.Fatalf("%v: it was tried twice", got)
 	}
-	if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), s.q.PopSpecificPod(klog.Background(), pod), s.q.SchedulingCycle()); err != nil {
-		t.Fatal(err)
-	}
-	s.plan.left = 0
-	s.cycles(1)
-	if !slices.ContainsFunc(s.stock.PodsInActiveQ(), func(p *corev1.Pod) bool { return p.Name == "p" }) {
-		t.Error("the pod waits after the end of the plan")
+	if got := s.pop(); got.Pod.Name != "p" {
+		t.Errorf("after the plan %s is popped", got.Pod.Name)
 	}
 }
