@@ -90,7 +90,7 @@ var (
 	}, []string{"reason"})
 	oldestWaiting = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "oldest_waiting_gang_age_seconds", StabilityLevel: metrics.ALPHA,
-		Help: "How long the gang has been waiting that has waited longest since its pods sufficed for its minimum, by the GPUs that its pods request. 0: none waits.",
+		Help: "How long the gang has been waiting that has waited longest since its pods sufficed for its minimum, by the GPUs that its pods request. 0: none waits. Gangs that have lost pods of a minimum that was bound do not count.",
 	}, []string{"gpus"})
 	gpuSeconds = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "gpu_seconds_total", StabilityLevel: metrics.ALPHA,

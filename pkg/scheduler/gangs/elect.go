@@ -36,9 +36,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	if !r.synced {
 		return e
 	}
-	wasAdmitted := g.admitted
-	g.recordAdmitted()
-	r.observeStart(g, wasAdmitted, now)
+	r.recordStart(g, now)
 	r.abortOvertaken(g)
 	profile := g.numbers.Profile()
 	task, state := r.taskOf(g, profile, now)

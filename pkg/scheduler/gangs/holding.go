@@ -19,9 +19,11 @@ type Start struct {
 	Took     time.Duration // see there
 }
 
-// observeStart tells of a gang that is admitted now, or whose minimum is ready for the first time since. A process that
-// does not lead tells nothing: it observes what another one does.
-func (r *Registry) observeStart(g *gangState, wasAdmitted bool, now time.Time) {
+// recordStart records whether the gang is admitted. It tells of one that is admitted now, or whose minimum is ready for
+// the first time since. A process that does not lead tells nothing: it observes what another one does.
+func (r *Registry) recordStart(g *gangState, now time.Time) {
+	wasAdmitted := g.admitted
+	g.recordAdmitted()
 	switch {
 	case !g.admitted:
 		g.admittedAt = time.Time{}
@@ -102,7 +104,7 @@ type Unsatisfied struct {
 	Reason v2alpha2.Reason // as users are told; before they are, what is known
 	GPUs   int64           // that its pods request
 	Lacks  int64           // those of them that are not bound
-	Since  time.Time       // since when its pods would suffice; zero: they do not
+	Since  time.Time       // since when its pods would suffice; zero: they do not, or it has had its minimum before
 }
 
 // Unsatisfied returns the gangs whose minimum is not bound, in no order: without those that are not to have pods now,
@@ -118,7 +120,11 @@ func (r *Registry) Unsatisfied() []Unsatisfied {
 		if phase := g.group.Status.Phase; phase == v2alpha2.PodGroupIdle || phase == v2alpha2.PodGroupCompleted {
 			continue
 		}
-		all = append(all, Unsatisfied{Reason: g.waitsFor(), GPUs: g.numbers.GPUs, Lacks: max(0, g.numbers.GPUs-g.numbers.HeldGPUs), Since: g.completeAt})
+		u := Unsatisfied{Reason: g.waitsFor(), GPUs: g.numbers.GPUs, Lacks: max(0, g.numbers.GPUs-g.numbers.HeldGPUs)}
+		if !g.admitted { // else it is since when its surplus waits
+			u.Since = g.completeAt
+		}
+		all = append(all, u)
 	}
 	return all
 }

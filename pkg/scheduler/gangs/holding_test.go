@@ -154,6 +154,13 @@ func TestStartsAreTold(t *testing.T) {
 			},
 			want: []string{"admitted 2 GPUs, priority 7, 20s", "ready 2 GPUs, priority 7, 6s"},
 		},
+		"a gang of which more than the minimum is bound": {
+			do: func(s *story) {
+				s.group(podGroup().MinMember(2)).members("a", "b", "c").after(3*time.Second).leads("a").commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c")
+				s.posts("a", "b").after(time.Second).posts("c").shownBound("a", "b", "c").after(time.Second).ready("True", "a", "b")
+			},
+			want: []string{"admitted 3 GPUs, priority 0, 3s", "ready 3 GPUs, priority 0, 2s"},
+		},
 		"the time before it is complete does not count": {
 			do: func(s *story) {
 				s.group(podGroup().MinMember(2)).members("a").after(time.Hour).members("b").after(time.Second).binds("a", "a", "b")
@@ -239,6 +246,18 @@ func TestUnsatisfied(t *testing.T) {
 	})
 	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
+	}
+}
+
+// TestSurplusDoesNotMakeAGangOld: a gang that loses a pod of its minimum has not waited since its surplus does.
+func TestSurplusDoesNotMakeAGangOld(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b", "c").binds("a", "a", "b").after(72 * time.Hour)
+	s.pods(memberPod("b").Node("n").Terminating()).gone("b")
+	for _, u := range s.r.Unsatisfied() {
+		if !u.Since.IsZero() {
+			t.Errorf("it waits since %s, %s before it lost a pod", u.Since, s.now.Sub(u.Since))
+		}
 	}
 }
 

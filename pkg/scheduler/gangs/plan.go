@@ -294,7 +294,7 @@ func (r *Registry) RecordPosted(uid types.UID, now time.Time) Effects {
 	g := p.gang
 	r.finishPlan(p)
 	if g.plan != nil {
-		g.recordAdmitted()
+		r.recordStart(g, now)
 		return r.endCall(Effects{})
 	}
 	if p.lost {
