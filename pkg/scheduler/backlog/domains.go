@@ -88,52 +88,11 @@ func (b *Backlog) trackDomain(t *tracked, a *Attempt, class int, level string, a
 }
 
 func (b *Backlog) addDomainNeeds(t *tracked, a *Attempt, what *gangs.Wait) {
-	most := make([]int, len(t.byClass)) // by class: pods in one domain
-	var needs []gangs.Need
 	for _, n := range a.Domains.Needs {
 		if d := b.trackDomain(t, a, n.Class, n.Level, n.Area); d != nil {
-			needs = append(needs, gangs.Need{Shape: d, Pods: n.Pods})
-			most[n.Class] = max(most[n.Class], n.Pods)
+			what.Needs = append(what.Needs, gangs.Need{Shape: d, Pods: n.Pods})
 		}
 	}
-	if len(needs) > 0 && t.impliesNeeds(most, what.Needs) && staysInDomains(&a.Problem) {
-		// The room of one domain is room of the cluster: without the conditions of the cluster, the gang is not visited
-		// whenever pods leave other domains.
-		what.Needs, what.MayFit = needs, nil
-		return
-	}
-	what.Needs = append(what.Needs, needs...)
-}
-
-// impliesNeeds reports whether all needs, which are by class without those of unknown room, follow from room for so
-// many pods of each class.
-func (t *tracked) impliesNeeds(pods []int, needs []gangs.Need) bool {
-	k := 0
-	for class, shape := range t.byClass {
-		if shape == nil {
-			continue
-		}
-		if pods[class] == 0 || pods[class] < needs[k].Pods {
-			return false
-		}
-		k++
-	}
-	return true
-}
-
-// staysInDomains reports whether all waiting pods are below groups that require a level: no room outside of domains
-// helps.
-func staysInDomains(p *placement.Problem) bool {
-	for leaf := range p.Pods {
-		g := p.Tree.Group(leaf)
-		for g != nil && p.Required[g.Name()] == "" {
-			g = g.Parent()
-		}
-		if g == nil {
-			return false
-		}
-	}
-	return true
 }
 
 // restrictToDomains makes room for pods of a class count only in the domains to which they are restricted.
