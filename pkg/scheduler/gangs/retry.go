@@ -26,13 +26,6 @@ import (
 // Shape is a kind of pod. FittingPods returns an upper bound of how many of these pods fit on all nodes.
 type Shape interface{ FittingPods() int }
 
-// DividedShape is a Shape of which one of several domains must hold all pods of a Need.
-type DividedShape interface {
-	Shape
-	// FittingGroups returns an upper bound of how many groups of so many pods fit, each in one domain.
-	FittingGroups(pods int) int
-}
-
 // Topic identifies the gangs that an event may help other than by room for pods of a shape. It is comparable.
 type Topic any
 
@@ -509,7 +502,7 @@ func (r *Registry) retryLacking(lacking []*gangState) Effects {
 	gangs := claiming.UnsortedList()
 	sortGangs(gangs)
 	var e Effects
-	claimed := claims{pods: map[Shape]int{}, groups: map[Need]int{}, fitting: map[Need]int{}}
+	claimed := claims{}
 	for _, g := range gangs {
 		if g.phase == Lacking {
 			if !claimed.leaveRoom(g.wait) {
@@ -519,55 +512,20 @@ func (r *Registry) retryLacking(lacking []*gangState) Effects {
 		}
 		if g.retried && g.wait != nil {
 			for _, n := range g.wait.Needs {
-				claimed.add(n)
+				claimed[n.Shape] += n.Pods
 			}
 		}
 	}
 	return e
 }
 
-// claims are the room that gangs claim which are tried.
-type claims struct {
-	pods    map[Shape]int
-	groups  map[Need]int // of DividedShapes: gangs that claim the same
-	fitting map[Need]int // results of FittingGroups
-}
-
-func (c *claims) add(n Need) {
-	if _, divided := n.Shape.(DividedShape); divided {
-		c.groups[n]++
-		return
-	}
-	c.pods[n.Shape] += n.Pods
-}
+// claims are the numbers of pods for which gangs claim room that are tried.
+type claims map[Shape]int
 
 // leaveRoom reports whether the claims leave room for what a gang waits for, or for its sub-groups that were refused
 // before.
-func (c *claims) leaveRoom(w *wait) bool {
-	return w != nil && (!slices.ContainsFunc(w.Needs, func(n Need) bool { return !c.leave(w, n) }) || c.leaveRoom(w.units))
-}
-
-// leave reports whether the claims leave room for a gang's need. A claim in one domain takes the place of at most as
-// many groups as it has pods for, rounded up.
-func (c *claims) leave(w *wait, n Need) bool {
-	divided, ok := n.Shape.(DividedShape)
-	switch {
-	case !ok:
-		return w.fitsOf(n.Shape)-c.pods[n.Shape] >= n.Pods
-	case n.Pods == 0:
-		return true
-	}
-	left, known := c.fitting[n]
-	if !known {
-		left = divided.FittingGroups(n.Pods)
-		c.fitting[n] = left
-	}
-	for other, gangs := range c.groups {
-		if other.Shape == n.Shape {
-			left -= gangs * ((other.Pods + n.Pods - 1) / n.Pods)
-		}
-	}
-	return left > 0
+func (c claims) leaveRoom(w *wait) bool {
+	return w != nil && (!slices.ContainsFunc(w.Needs, func(n Need) bool { return w.fitsOf(n.Shape)-c[n.Shape] < n.Pods }) || c.leaveRoom(w.units))
 }
 
 // retryRefused lets a refused gang be tried again.

@@ -169,34 +169,6 @@ func TestRoomIsPromisedOnce(t *testing.T) {
 }
 
 // TestGangThatWasRefusedAlthoughEnoughFits: it is tried after each event that may help it, and after no other.
-// rackRoom is the room in each of several racks, of which one must hold a gang.
-type rackRoom []int
-
-func (r *rackRoom) FittingPods() int { return slices.Max(*r) }
-
-func (r *rackRoom) FittingGroups(pods int) int {
-	n := 0
-	for _, room := range *r {
-		n += room / pods
-	}
-	return n
-}
-
-// TestRoomOfEachDomainIsPromised: gangs that each need a whole rack are tried at the same time if several racks are
-// free.
-func TestRoomOfEachDomainIsPromised(t *testing.T) {
-	t.Parallel()
-	s, room := newWaitScene(t), &rackRoom{0, 0, 0}
-	for _, name := range []string{"a", "b", "c", "d"} {
-		s.park(name, Wait{Needs: []Need{{room, 8}}})
-	}
-	s.park("e", Wait{Needs: []Need{{room, 4}}})
-	*room = rackRoom{8, 8, 4}
-	s.changes([]Shape{room}).wants("a", "b", "e")
-	*room = rackRoom{8, 0, 0}
-	s.changes([]Shape{room}).wants()
-}
-
 func TestGangThatWasRefusedAlthoughEnoughFits(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)

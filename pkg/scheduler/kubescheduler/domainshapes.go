@@ -25,18 +25,6 @@ func (s *DomainShape) FittingPods() int {
 	return int(s.slots.fits.largest())
 }
 
-// FittingGroups returns how many groups of so many pods fit, each in one domain. It is an upper bound.
-func (s *DomainShape) FittingGroups(pods int) int {
-	if s.domain != noDomain {
-		return s.FittingPods() / pods
-	}
-	groups := 0
-	for _, n := range s.slots.fits[len(s.slots.fits)/2:] {
-		groups += int(n) / pods
-	}
-	return groups
-}
-
 // gained reports whether the node of a position is in the domain, or for any in one, and was not with its former
 // labels.
 func (s *DomainShape) gained(i int, before *corev1.Node) bool {
