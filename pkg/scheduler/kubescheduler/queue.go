@@ -26,9 +26,9 @@ import (
 // cluster, move refused pods according to hints that cannot know what a whole gang lacks, and retry them whenever it
 // is idle.
 //
-// A pod of a gang enters the stock queue when it is activated, as the leader of its gang. The members of a plan, and pods
-// without a gang that pass one, are taken: they have their cycles without the stock queue, which takes no part in what
-// happens to them until they are bound or come back. Other pods are passed to the stock queue unchanged.
+// A pod of a gang enters the stock queue when it is activated, as the leader of its gang. The members of a plan, and
+// pods without a gang that pass one, are taken: they have their cycles without the stock queue, which takes no part in
+// what happens to them until they are bound or come back. Other pods are passed to the stock queue unchanged.
 type Queue struct {
 	queue.SchedulingQueue // the stock queue
 	hooks                 QueueHooks

@@ -241,8 +241,8 @@ func asUnit(t *testing.T, p placement.Problem) placement.Problem {
 	return placement.Problem{Tree: buildTree(t, gang.Node{MinSubGroup: ptr.To(int32(1))}, groups...), Have: gang.Counts{"runs": 1}, Pods: pods}
 }
 
-// sums are the numbers of a gang with several leaves: the leaves, if not all, the amount that they request, the pods, and what
-// is free or there in all.
+// sums are the numbers of a gang with several leaves: the leaves, if not all, the amount that they request, the pods,
+// and what is free or there in all.
 var sums = regexp.MustCompile(`^the gang needs (?:for (.+) )?(\d+) (nvidia.com/gpu|cpu) for (\d+) pods?, (?:(\d+) are free|the nodes that they may use have (\d+) in all)`)
 
 // contradicts compares the numbers of a message with those of the nodes. "": they are right, or there are none.
@@ -299,9 +299,9 @@ func (g judgedGang) contradicts(nodes []judgedNode, text string) string {
 	return ""
 }
 
-// TestReasonsAreThoseOfTheirDefinition: on random small clusters the reason of a gang, or of a sub-group above a minimum, that does not
-// fit is the one that docs/events.md defines, and the numbers of the message are those of the nodes. ROUNDS multiplies the number of clusters;
-// run with -v for the table.
+// TestReasonsAreThoseOfTheirDefinition: on random small clusters the reason of a gang, or of a sub-group above a
+// minimum, that does not fit is the one that docs/events.md defines, and the numbers of the message are those of the
+// nodes. ROUNDS multiplies the number of clusters; run with -v for the table.
 func TestReasonsAreThoseOfTheirDefinition(t *testing.T) {
 	t.Parallel()
 	repeats := 3000 * rounds.Number()
