@@ -48,8 +48,8 @@ type PluginFactory = frameworkruntime.PluginFactory
 type Configuration = config.KubeSchedulerConfiguration
 
 // Offline is the stock scheduler with objects in memory in place of an API server: its plugins, its cache and its
-// snapshot, without its queue and its loop. Nodes, pods and ResourceClaims can be added
-// and changed. It sends no request.
+// snapshot, without its queue and its loop. Nodes, pods and ResourceClaims can be added and changed. It sends no
+// request.
 type Offline struct {
 	sched  *scheduler.Scheduler
 	claims *offlineClaims

@@ -99,14 +99,13 @@ func (u *untried) update(pod *corev1.Pod, gated bool) {
 
 func (u *untried) remove(uid types.UID) { delete(u.pods, uid) }
 
-// untriedFrom returns the pods that may pass a plan of this priority, in the order of the queue: without those that may
-// keep its members out of whole domains, by required anti-affinity. Not nil.
+// untriedFrom returns the pods that may pass a plan of this priority, in the order of the queue. Not nil.
 func (q *Queue) untriedFrom(priority int32) []*corev1.Pod {
 	q.mu.Lock()
 	list := slices.Collect(maps.Values(q.untried.pods))
 	q.mu.Unlock()
 	list = slices.DeleteFunc(list, func(u untriedPod) bool {
-		return corev1helpers.PodPriority(u.pod) < priority || len(u.pod.Spec.SchedulingGates) > 0 || excludesPods(u.pod)
+		return corev1helpers.PodPriority(u.pod) < priority || len(u.pod.Spec.SchedulingGates) > 0 || takesMoreThanRoom(u.pod)
 	})
 	slices.SortFunc(list, func(a, b untriedPod) int {
 		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b.pod), corev1helpers.PodPriority(a.pod)), cmp.Compare(a.seq, b.seq))
@@ -118,8 +117,12 @@ func (q *Queue) untriedFrom(priority int32) []*corev1.Pod {
 	return pods
 }
 
-// excludesPods reports whether a pod has required anti-affinity.
-func excludesPods(pod *corev1.Pod) bool {
+// takesMoreThanRoom reports whether a pod could take from a plan what PromisedRoom does not count: whole domains, by
+// required anti-affinity, or the last volume that a node can attach.
+func takesMoreThanRoom(pod *corev1.Pod) bool {
 	a := pod.Spec.Affinity
-	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil || v.Ephemeral != nil || v.CSI != nil
+		})
 }

@@ -62,6 +62,11 @@ func passer(name string) *wrappers.PodWrapper { return wrappers.MakePod(name, "m
 
 func gates(spec *corev1.PodSpec) { spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}} }
 
+func withClaim(spec *corev1.PodSpec) {
+	spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"}}}}
+}
+
 func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
 	t.Parallel()
 	s := newTurnsScene(t, 1000)
@@ -71,6 +76,7 @@ func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
 	}
 	s.add(passer("z-equal").Priority(10).Obj(), passer("a-lower").Priority(9).Obj(), passer("y-higher").Priority(11).Obj(),
 		wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj(), passer("apart").Priority(10).ApartFrom("zone", "app", "x").Obj(),
+		passer("claims").Priority(10).Spec(withClaim).Obj(),
 		passer("joins").Priority(10).Obj(), passer("held").Priority(10).Obj(), passer("gated").Priority(10).Spec(gates).Obj(), passer("ungated").Priority(10).Spec(gates).Obj())
 	s.activate(wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj())
 	s.q.Update(t.Context(), passer("joins").Priority(10).Obj(), passer("joins").Priority(10).Gang("g").Obj())
