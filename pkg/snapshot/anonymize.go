@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/membership"
@@ -85,7 +84,7 @@ var keptWords = []string{
 
 // keptFields are the names of fields whose texts are constants of programs, or have to be what they are.
 var keptFields = sets.New("Reason", "ResourceVersion", "Expression", "Driver", "Provisioner", "Attacher", "ExtendedResourceName", "BindingConditions",
-	"BindingFailureConditions", "APIGroup", "Resource")
+	"BindingFailureConditions", "APIGroup", "Resource", "VersionValue")
 
 // emptiedFields are the names of fields with texts for people, who put names into them.
 var emptiedFields = sets.New("Message", "Summary", "Description")
@@ -99,13 +98,13 @@ var replacedTypes = sets.New(reflect.TypeFor[string](), reflect.TypeFor[types.UI
 
 // skippedTypes have no texts of a user.
 var skippedTypes = sets.New(reflect.TypeFor[resource.Quantity](), reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime](),
-	reflect.TypeFor[metav1.TypeMeta](), reflect.TypeFor[intstr.IntOrString]())
+	reflect.TypeFor[metav1.TypeMeta]())
 
 var (
 	// separators divide a list of texts into texts, and these into words.
 	separators = regexp.MustCompile(`[,;=|\s"'()\[\]{}]+`)
-	wordsOf    = regexp.MustCompile(`[A-Za-z0-9]+`)
-	number     = regexp.MustCompile(`^[0-9]{1,5}$`)
+	wordsOf    = regexp.MustCompile(`[A-Za-z0-9\x{80}-\x{10FFFF}]+`)
+	number     = regexp.MustCompile(`^[0-9]{1,5}%?$`)
 	uuid       = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	literals   = regexp.MustCompile(`"[^"]*"|'[^']*'`)
 )
