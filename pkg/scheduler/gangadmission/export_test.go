@@ -33,14 +33,12 @@ func NewRunningScheduler(t testing.TB, objects []runtime.Object) *RunningSchedul
 			_, err = c.client.SchedulingV1().PriorityClasses().Create(c.ctx, object.DeepCopy(), metav1.CreateOptions{})
 		case *corev1.Pod:
 			_, err = c.client.CoreV1().Pods(object.Namespace).Create(c.ctx, object.DeepCopy(), metav1.CreateOptions{})
-		case *v2alpha2.PodGroup:
-			c.groups.Put(object.DeepCopy())
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	nodes, bound := 0, 0
+	nodes, bound, gated := 0, 0, 0
 	for _, object := range objects {
 		switch object := object.(type) {
 		case *corev1.Node:
@@ -48,13 +46,20 @@ func NewRunningScheduler(t testing.TB, objects []runtime.Object) *RunningSchedul
 		case *corev1.Pod:
 			if object.Spec.NodeName != "" {
 				bound++
+			} else if membership.Group(object) != "" {
+				gated++
 			}
 		}
 	}
 	c.eventually("all nodes and pods seen", func() bool {
 		pods, err := c.sched.Cache.PodCount()
-		return err == nil && pods == bound && c.sched.Cache.NodeCount() == nodes
+		return err == nil && pods == bound && c.sched.Cache.NodeCount() == nodes && c.gangs.queue.Gated() == gated
 	})
+	for _, object := range objects { // last: the queue drops the leader of a gang if it does not know the pod yet
+		if group, ok := object.(*v2alpha2.PodGroup); ok {
+			c.groups.Put(group.DeepCopy())
+		}
+	}
 	members := map[string]int{}
 	for _, object := range objects {
 		if pod, ok := object.(*corev1.Pod); ok {
