@@ -175,7 +175,7 @@ func (s *scheduler) seePod(c Change, now time.Time) bool {
 // wake makes every refused gang eligible again, because there may be room.
 func (s *scheduler) wake(now time.Time) {
 	s.quiet = false
-	s.effects(s.registry.RetryWaiting(nil, []gangs.Topic{gangs.Anything}, now))
+	s.effects(s.registry.RetryWaiting(nil, []gangs.Topic{gangs.Anything}, gangs.Key{}, now))
 }
 
 // tick runs what is due, and deletes the pods of partial gangs that are to be released.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -83,7 +84,7 @@ func (c *cluster) leaves(pod string) *cluster {
 			}
 		}
 		if n == 0 {
-			c.gangs.wakeReady(klog.Background())
+			c.gangs.wakeReady(klog.Background(), gangs.Key{})
 		}
 		return n == 0
 	})

@@ -74,13 +74,16 @@ const (
 	// fairAfter is the time after which a gang that saw an event may use the share of repeated attempts too, the
 	// longest waiting one first. Otherwise gangs of higher rank with constant events could use up the share of both.
 	fairAfter = 5 * time.Second
-	// repeatShare and eventShare limit the attempts that may fail again (those of gangs that were refused although
+	// repeatShare and informedShare limit the attempts that may fail again (those of gangs that were refused although
 	// enough fits), of all gangs together, to 1/20 = 5 % of the scheduling loop's time if no event occurred since the
-	// last attempt of the gang, and to 1/4 after one, or after a change of the gang itself.
-	repeatShare, eventShare = 20, 4
+	// last attempt of the gang, and to 1/4 after one.
+	repeatShare, informedShare = 20, 4
 	// maxSpent is how far these attempts may exceed their share temporarily, so that a few gangs do not wait for each
-	// other.
-	maxSpent = 250 * time.Millisecond
+	// other. maxSpentBefore is this limit for gangs that precede one which is about to be planned.
+	maxSpent, maxSpentBefore = 250 * time.Millisecond, time.Second
+	// leastTook is what an attempt counts at least of which the duration is not known: one that was refused without a
+	// search.
+	leastTook = 5 * time.Millisecond
 	// longest is the maximum time that a refused gang waits if enough of its pods fit, as in the stock scheduler: not
 	// every object that a filter reads causes an event (for example labels of namespaces).
 	longest = 5 * time.Minute
@@ -99,7 +102,6 @@ type wait struct {
 	units   *wait     // what its surplus sub-groups wait for that were refused before, while other surplus is tried or waits
 	since   time.Time // when it was refused
 	missed  bool      // an event that may help occurred while the gang was tried again
-	heard   bool      // an event that may help occurred since, or the gang has changed: it waits for its turn
 	repeat  time.Time // when the gang is tried without a further event, if enough fits
 	turn    time.Time // when it is looked at for that, or for its numbers
 	fits    []int     // by need: how many pods fitted when the condition was evaluated last; nil: never
@@ -134,18 +136,21 @@ func (w *wait) fitsOf(s Shape) int {
 
 // waitList is the list of refused gangs. Guarded by Registry.mu.
 type waitList struct {
-	all     map[*gangState]struct{}
-	byShape map[Shape]*count.Heap[*waiter] // gangs that wait for room of a shape, by the number of pods
-	byTopic map[Topic]map[*gangState]struct{}
-	heard   *count.Heap[*gangState] // gangs for which isHeard holds, in the order of the queue
-	turns   *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
-	unheard map[*gangState]struct{} // gangs that saw no event that may help them since the cycle of their leader began, until its plan is refused or bound
-	changed time.Time               // when what is free changed last
-	freed   map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
-	ended   []func()                // Wait.Release of gangs that no longer wait
-	// afterEvents and withoutEvent are the loop's time for attempts that may fail again: of refused gangs in heard, and
-	// of others.
-	afterEvents, withoutEvent budget
+	all      map[*gangState]struct{}
+	byShape  map[Shape]*count.Heap[*waiter] // gangs that wait for room of a shape, by the number of pods
+	byTopic  map[Topic]map[*gangState]struct{}
+	informed *count.Heap[*gangState] // gangs in phase Informed, in the order of the queue
+	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
+	paused   *count.Heap[*gangState] // gangs whose pause an event may end, in the order of the queue
+	unheard  map[*gangState]struct{} // gangs that saw no event that may help them since the cycle of their leader began, until its plan is refused or bound
+	changed  time.Time               // when what is free changed last
+	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
+	ended    []func()                // Wait.Release of gangs that no longer wait
+	// afterEvents, afterChange and withoutEvent are the loop's time for attempts that may fail again: of informed
+	// gangs, of those that have changed themselves, and of others.
+	afterEvents, afterChange, withoutEvent budget
+	// afterFailures is the time for which plans may occupy room that were made before the pause of their gang was over.
+	afterFailures budget
 }
 
 // waiter is a gang that waits until so many pods of a shape fit.
@@ -162,10 +167,12 @@ func newWaiters() *count.Heap[*waiter] {
 func newWaitList() waitList {
 	return waitList{
 		all: map[*gangState]struct{}{}, byShape: map[Shape]*count.Heap[*waiter]{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
-		heard:       count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inHeard }),
+		informed:    count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inInformed }),
 		turns:       count.NewHeap(comesBefore, func(g *gangState) *int { return &g.inTurns }),
+		paused:      count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inPaused }),
 		unheard:     map[*gangState]struct{}{},
-		afterEvents: budget{share: eventShare}, withoutEvent: budget{share: repeatShare},
+		afterEvents: budget{share: informedShare}, afterChange: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
+		afterFailures: budget{share: repeatShare},
 	}
 }
 
@@ -199,7 +206,7 @@ func (x *waitList) addGang(g *gangState, w *wait) {
 
 // endGang removes a gang's entry. The entries from kept on do not end; nil: all end.
 func (x *waitList) endGang(g *gangState, kept *wait) {
-	x.heard.Remove(g)
+	x.informed.Remove(g)
 	x.turns.Remove(g)
 	delete(x.all, g)
 	ends := true
@@ -302,7 +309,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	if p := g.preemption; g.phase.isRefused() && (p != nil && p.Stage() == evictions.Announced || p == nil && before != nil && before.Stage() == evictions.Ended && before.Taken) {
 		e.add(r.retryRefused(g)) // the decision was recorded during the attempt, or another one has to be made
 	}
-	e.add(r.retryReady(nil))
+	e.add(r.retryReady(nil, Key{}))
 	return r.endCall(e)
 }
 
@@ -337,27 +344,18 @@ func (r *Registry) parkRefused(g *gangState, what Wait) {
 		w.turn = earlier(w.repeat, r.now.Add(refreshAfter))
 		r.enterPhase(g, Parked)
 		if w.Missed || w.missed {
-			r.recordHeard(g)
+			r.informGang(g)
 		}
 	}
 	r.retryHopeless(g)
 }
 
-// recordHeard records that an event may help a gang of which enough pods fit, or that a refused gang has changed.
-func (r *Registry) recordHeard(g *gangState) {
-	g.wait.heard = true
+// informGang records that an event may help a gang of which enough pods fit.
+func (r *Registry) informGang(g *gangState) {
 	g.wait.repeat = earlier(g.wait.repeat, g.refusedAt.Add(fairAfter))
 	g.wait.turn = earlier(g.wait.turn, g.wait.repeat)
+	r.enterPhase(g, Informed)
 	r.reindex(g)
-}
-
-// isHeard reports whether a gang that was refused, or whose plan failed, waits for its turn after an event.
-func (r *Registry) isHeard(g *gangState) bool {
-	if g.phase.isRefused() {
-		return g.wait.heard
-	}
-	_, unheard := r.waiting.unheard[g]
-	return !unheard && g.isPaused(r.now) && g.failures <= maxEarly
 }
 
 // endClaim ends the precedence of a gang that is tried again, and its claim to room.
@@ -373,8 +371,8 @@ func (r *Registry) endClaim(g *gangState) {
 // RetryWaiting records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs
 // that may fit by now are tried again, and after an EventOf those that pause because their plans failed: their leaders
 // are activated, and gangs of lower rank let them go first until their attempts have ended. It must also be called
-// periodically, and before a gang is planned: gangs that precede it are tried first.
-func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, now time.Time) Effects {
+// periodically, and before a gang is planned, which is then passed as before: gangs that precede it are tried first.
+func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -388,8 +386,8 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, now time.Time) E
 		case g.phase == Lacking:
 			lacking = append(lacking, g)
 		case g.phase == Parked:
-			if !g.wait.heard && g.wait.isFulfilled() {
-				r.recordHeard(g)
+			if g.wait.isFulfilled() {
+				r.informGang(g)
 			}
 		case g.phase == Popped, g.phase == Planning:
 			g.wait.missed = true
@@ -422,13 +420,13 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, now time.Time) E
 			r.reindex(g)
 		}
 	}
-	e.add(r.retryReady(lacking))
+	e.add(r.retryReady(lacking, before))
 	return r.endCall(e)
 }
 
-// retryReady lets gangs be tried again: refused ones whose turn has come, those that lacked room until now, and those
-// that saw an event.
-func (r *Registry) retryReady(lacking []*gangState) Effects {
+// retryReady lets refused gangs be tried again: those whose turn has come, those that lacked room until now, and
+// informed ones.
+func (r *Registry) retryReady(lacking []*gangState, before Key) Effects {
 	x := &r.waiting
 	var e Effects
 turns:
@@ -437,14 +435,14 @@ turns:
 		switch holds := g.wait.isFulfilled(); {
 		case holds && g.phase == Lacking:
 			lacking = append(lacking, g)
-		case (holds || g.changed && g.wait.heard) && !r.now.Before(g.wait.repeat):
-			if !x.withoutEvent.affords(g.wait.Took, r.now) {
+		case holds && !r.now.Before(g.wait.repeat):
+			if !x.withoutEvent.affords(g.wait.Took, maxSpent, r.now) {
 				break turns
 			}
 			e.add(r.retryRefused(g))
 			continue
 		case r.isOutdated(g):
-			if x.withoutEvent.affords(g.wait.Took, r.now) {
+			if x.withoutEvent.affords(g.wait.Took, maxSpent, r.now) {
 				e.add(r.retryRefused(g))
 				continue
 			}
@@ -463,19 +461,23 @@ turns:
 	}
 	clear(x.freed)
 	e.add(r.retryLacking(lacking))
-	for g, ok := r.firstByRank(x.heard); ok; g, ok = r.firstByRank(x.heard) {
-		switch {
-		case !g.phase.isRefused():
-			e.add(r.endPause(g))
-		case !x.afterEvents.isOpen(r.now):
-			return e
-		case !g.changed && !g.wait.isFulfilled(): // another event has to change that
-			g.wait.heard = false
-			r.reindex(g)
-		default:
-			x.afterEvents.affords(g.wait.Took, r.now)
-			e.add(r.retryRefused(g))
+	first := r.gangs[before]
+	e.add(r.retryPaused())
+	for g, ok := r.firstByRank(x.informed); ok; g, ok = r.firstByRank(x.informed) {
+		most := maxSpent
+		if first != nil && g.rank.Compare(first.leaderRank()) < 0 {
+			most = maxSpentBefore
 		}
+		if !x.afterEvents.isOpen(most, r.now) {
+			break
+		}
+		if !g.wait.isFulfilled() { // another event has to change that
+			r.enterPhase(g, Parked)
+			r.reindex(g)
+			continue
+		}
+		x.afterEvents.affords(g.wait.Took, most, r.now)
+		e.add(r.retryRefused(g))
 	}
 	return e
 }
@@ -549,12 +551,12 @@ type budget struct {
 	spent time.Time // until when it is used up
 }
 
-// isOpen reports whether the budget exceeds its share by at most maxSpent.
-func (b *budget) isOpen(now time.Time) bool { return b.spent.Sub(now) <= maxSpent }
+// isOpen reports whether the budget exceeds its share by at most the given time.
+func (b *budget) isOpen(most time.Duration, now time.Time) bool { return b.spent.Sub(now) <= most }
 
 // affords is isOpen, and if so, it accounts for an attempt of the given duration.
-func (b *budget) affords(took time.Duration, now time.Time) bool {
-	if !b.isOpen(now) {
+func (b *budget) affords(took, most time.Duration, now time.Time) bool {
+	if !b.isOpen(most, now) {
 		return false
 	}
 	b.spent = later(b.spent, now).Add(time.Duration(b.share) * took)
