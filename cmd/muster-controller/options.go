@@ -18,6 +18,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/classes"
 	"github.com/muster-project/muster/pkg/grouping"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/version"
 )
 
@@ -77,7 +78,7 @@ func defaultOptions() *options {
 		waitImage:            "ghcr.io/muster-project/muster-wait:" + version.Version,
 		stalledUpdateAfter:   10 * time.Minute,
 		groupedKinds:         grouping.Names(),
-		otherSchedulers:      []string{"default-scheduler", "volcano", "scheduler-plugins-scheduler"},
+		otherSchedulers:      membership.OtherSchedulers(),
 		classes:              classes.DefaultOptions(),
 		webhookPort:          9443,
 		webhookService:       "muster-webhooks",

@@ -18,10 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/apis/config/profile"
 	"github.com/muster-project/muster/pkg/membership"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 // serverClock learns from responses how far the clock of this machine is ahead of that of the API server.
@@ -85,9 +87,6 @@ func (d *Doctor) checkClock(c *serverClock) {
 	}
 }
 
-// gangGates are the feature gates of Kubernetes' own gang scheduling, with which muster-scheduler refuses to start.
-var gangGates = sets.New("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption", "TopologyAwareWorkloadScheduling")
-
 // checkNativeGangs says what PodGroups of Kubernetes itself mean here.
 func (d *Doctor) checkNativeGangs(client kubernetes.Interface) {
 	const name = "gangs of Kubernetes"
@@ -128,7 +127,7 @@ func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface,
 		d.add(name, stateUnknown, fmt.Sprintf("the profiles of muster-scheduler could not be read: %v", err))
 		return
 	}
-	others := []string{"default-scheduler", "volcano", "scheduler-plugins-scheduler"}
+	others := membership.OtherSchedulers()
 	controller, err := client.AppsV1().Deployments(musterNamespace).Get(ctx, "muster-controller", metav1.GetOptions{})
 	if err == nil {
 		if given := argument(controller, "--other-schedulers"); given != nil {
@@ -168,14 +167,14 @@ func argument(deployment *appsv1.Deployment, flag string) *string {
 	return nil
 }
 
-// gatesOn returns the gates of gang scheduling that a value of --feature-gates turns on.
+// gatesOn returns the gates that a value of --feature-gates turns on and with which muster-scheduler refuses to start.
 func gatesOn(value *string) []string {
 	if value == nil {
 		return nil
 	}
 	var on []string
 	for _, setting := range strings.Split(*value, ",") {
-		if gate, is, _ := strings.Cut(strings.TrimSpace(setting), "="); gangGates.Has(gate) && is == "true" {
+		if gate, is, _ := strings.Cut(strings.TrimSpace(setting), "="); slices.Contains(kubescheduler.GangGates, featuregate.Feature(gate)) && is == "true" {
 			on = append(on, gate)
 		}
 	}

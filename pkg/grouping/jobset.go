@@ -3,8 +3,6 @@
 package grouping
 
 import (
-	"maps"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
@@ -92,7 +90,7 @@ func gangOfJobSet(object *unstructured.Unstructured) (map[string]v2alpha2.PodGro
 			}
 			marked = append(marked, m)
 		}
-		exclusive := membership.ExclusiveLevel(mergedAnnotations(set.Metadata.Annotations, r.Template.Metadata.Annotations))
+		exclusive := membership.ExclusiveLevel(merged(set.Metadata.Annotations, r.Template.Metadata.Annotations))
 		if grouped += 1 + replicas; exclusive != "" {
 			grouped += replicas * int(min(pods, 2))
 		}
@@ -153,14 +151,4 @@ func leaderAndWorkers(parent string, pods int32) []v2alpha2.SubGroup {
 		return []v2alpha2.SubGroup{leaf(membership.LeaderLeaf, 1)}
 	}
 	return []v2alpha2.SubGroup{leaf(membership.LeaderLeaf, 1), leaf(membership.WorkersLeaf, pods-1)}
-}
-
-// mergedAnnotations returns those that JobSet gives to the pods of a replicated job.
-func mergedAnnotations(ofSet, ofJob map[string]string) map[string]string {
-	merged := maps.Clone(ofSet)
-	if merged == nil {
-		return ofJob
-	}
-	maps.Copy(merged, ofJob)
-	return merged
 }

@@ -62,12 +62,12 @@ func podOf(t template, namespace, name string, owner metav1.OwnerReference) *cor
 	pod := &corev1.Pod{ObjectMeta: *t.ObjectMeta.DeepCopy(), Spec: *t.Spec.DeepCopy()}
 	pod.Namespace, pod.Name, pod.UID = namespace, name, types.UID(fmt.Sprintf("%s/%s", owner.UID, name))
 	pod.OwnerReferences = []metav1.OwnerReference{owner}
-	pod.Labels, pod.Annotations = with(pod.Labels, nil), with(pod.Annotations, nil)
+	pod.Labels, pod.Annotations = merged(pod.Labels, nil), merged(pod.Annotations, nil)
 	return pod
 }
 
-// with returns both maps in one that is not nil; the values of the second one count.
-func with(a, b map[string]string) map[string]string {
+// merged returns both maps in one that is not nil; the values of the second one count.
+func merged(a, b map[string]string) map[string]string {
 	all := make(map[string]string, len(a)+len(b))
 	maps.Copy(all, a)
 	maps.Copy(all, b)
@@ -185,10 +185,10 @@ func podsOfJobSet(object *unstructured.Unstructured) (made Made, err error) {
 	}
 	begun := false
 	for _, r := range set.Spec.ReplicatedJobs {
-		annotations := mergedAnnotations(set.Metadata.Annotations, r.Template.Metadata.Annotations)
+		annotations := merged(set.Metadata.Annotations, r.Template.Metadata.Annotations)
 		replicas, job := int(ptr.Deref(r.Replicas, 1)), r.Template.Spec
 		job.CompletionMode = cmp.Or(job.CompletionMode, string(batchv1.IndexedCompletion)) // JobSet's default
-		level := membership.ExclusiveLevel(with(annotations, job.Template.Annotations))
+		level := membership.ExclusiveLevel(merged(annotations, job.Template.Annotations))
 		later := len(r.DependsOn) > 0 || begun && set.Spec.StartupPolicy.Order == inOrder
 		begun = begun || replicas > 0 && job.pods() > 0
 		for j := range replicas {
@@ -196,7 +196,7 @@ func podsOfJobSet(object *unstructured.Unstructured) (made Made, err error) {
 			of := func(i int) *corev1.Pod {
 				pod := job.pod(object.GetNamespace(), owner, i)
 				maps.Copy(pod.Labels, membership.JobSetLabels(object.GetName(), object.GetUID(), r.Name, j))
-				pod.Annotations = with(annotations, pod.Annotations)
+				pod.Annotations = merged(annotations, pod.Annotations)
 				if level != "" && i == 0 {
 					confine(pod, membership.JobKey, owner.Name, level)
 				}

@@ -33,6 +33,11 @@ const CompositeAnnotation = "scheduling.run.ai/composite-pod-group"
 // AnnotationTask is where pods of Volcano name their task, which is a leaf.
 const AnnotationTask = "volcano.sh/task-spec"
 
+// OtherSchedulers are those whose pods name PodGroups of these dialects, by default.
+func OtherSchedulers() []string {
+	return []string{"default-scheduler", "volcano", "scheduler-plugins-scheduler"}
+}
+
 const (
 	labelCoscheduling = "scheduling.x-k8s.io/pod-group"
 	// Volcano reads both annotations, and the first one first.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// gangGates bring kube-scheduler's own gangs into its loop. Each of the others needs the first one.
-var gangGates = []featuregate.Feature{
+// GangGates bring kube-scheduler's own gangs into its loop. Each of the others needs the first one.
+var GangGates = []featuregate.Feature{
 	features.GenericWorkload, features.GangScheduling, features.WorkloadAwarePreemption, features.TopologyAwareWorkloadScheduling,
 }
 
@@ -25,7 +25,7 @@ var gangPlugins = []string{names.GangScheduling, names.TopologyPlacementGenerato
 // G28.
 func RefuseGangGates(enabled func(featuregate.Feature) bool) error {
 	var on, off []string
-	for _, gate := range gangGates {
+	for _, gate := range GangGates {
 		if enabled(gate) {
 			on, off = append(on, string(gate)), append(off, string(gate)+"=false")
 		}

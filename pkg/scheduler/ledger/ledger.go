@@ -95,15 +95,6 @@ type Account struct {
 	Startable [len(Sizes)]int64
 }
 
-// Allocatable returns the number of allocatable GPUs.
-func (a *Account) Allocatable() int64 {
-	sum := int64(0)
-	for _, n := range a.GPUs {
-		sum += n
-	}
-	return sum
-}
-
 // Ledger is the accounts by resource.
 type Ledger map[string]*Account
 

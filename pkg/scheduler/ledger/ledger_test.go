@@ -128,7 +128,9 @@ func TestTheStatesSumToWhatIsAllocatable(t *testing.T) {
 		}
 		got := map[string]int64{}
 		for resource, a := range l {
-			got[resource] = a.Allocatable()
+			for _, n := range a.GPUs {
+				got[resource] += n
+			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Fatalf("allocatable (-want +got):\n%s", diff)
