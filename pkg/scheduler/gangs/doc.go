@@ -23,9 +23,9 @@
 // whose sub-group or gang lost its last bound pod in the meantime, unless the plan itself satisfies that group.
 //
 // The Phase of a gang is where it stands on this way. A gang without trouble passes Idle, Complete, Elected, Queued,
-// Popped, Planning and Committed, and surplus begins again with Complete. A refused one waits (retry.go): Lacking room,
-// Parked until an event may help, or Informed of one until its turn. The changes that exist (a test compares them with
-// those of the simulation):
+// Popped, Planning and Committed, and surplus begins again with Complete. A refused one waits (waiting.go): Lacking
+// room, Parked until an event may help, or Informed of one until its turn. The changes that exist (a test compares them
+// with those of the simulation):
 //
 //	Idle      -> Complete, Gated, Committed
 //	Complete  -> Idle, Gated, Elected
@@ -44,7 +44,7 @@
 // task may be another one. Committed follows from Idle, Gated, Elected and Queued if the gang changes while its attempt
 // is running, in a way that the plan allows.
 //
-// A gang that was refused may decide that pods of lower priority end (preempting.go). It stays in the phases of refused
+// A gang that was refused may decide that pods of lower priority end (maypreempt.go). It stays in the phases of refused
 // gangs meanwhile, and is retried when the decision is recorded, and when room becomes free.
 //
 // Victims and Preempt determine which units of gangs may be preempted by pods without a gang, and Candidates which by

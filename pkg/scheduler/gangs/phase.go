@@ -41,7 +41,7 @@ func (p Phase) String() string { return phaseNames[p] }
 // hasLeader reports whether gangs in this phase have a leader.
 func (p Phase) hasLeader() bool { return p >= Elected && p <= Informed }
 
-// isRefused reports whether gangs in this phase were refused and wait (retry.go).
+// isRefused reports whether gangs in this phase were refused and wait (waiting.go).
 func (p Phase) isRefused() bool { return p >= Lacking && p <= Informed }
 
 // enterPhase is the only function that changes the phase of a gang. A gang that leaves the phases with a leader has

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 )
 
@@ -27,6 +30,77 @@ func isIdle(f Facts) bool {
 		}
 	}
 	return true
+}
+
+// explainMissingPods explains that the minimum lacks pods, which do not exist.
+func explainMissingPods(f Facts, missing int) (reason v2alpha2.Reason, text, advice string) {
+	minimum := f.Tree.MinPods()
+	text = fmt.Sprintf("needs %s, %d exist", message.Count(minimum, "pod"), minimum-missing)
+	if f.Terminating > 0 {
+		text += fmt.Sprintf("; %s being deleted", message.Count(f.Terminating, "pod"))
+	}
+	if advice = strings.Join(describeOwners(f), clauses); advice != "" {
+		text += clauses + advice
+	}
+	text += f.Failed.countOthers()
+	switch {
+	case len(f.Unclaimed) > 0:
+		text += "; " + describeUnclaimed(f.Unclaimed)
+	case isIdle(f) && len(f.Owners) == 0:
+		text += "; it is idle until pods name it by " + placeOfName(f.Group)
+	case f.Pods == 0 && f.Failed.Total == 0 && len(f.Owners) == 0 && sumCounts(f.Created) == 0 && (metav1.GetControllerOf(f.Group) == nil || IsTranslated(f.Group)):
+		text += "; pods name it by " + placeOfName(f.Group)
+	}
+	reason = v2alpha2.ReasonWaitingForPods
+	switch {
+	case f.MisplacedTotal >= missing:
+		reason, text, advice = v2alpha2.ReasonInvalid, describeMisplaced("pod", f.Misplaced, f.Tree)+"; "+text, ""
+	case f.MisplacedTotal > 0:
+		text += "; " + describeMisplaced("pod", f.Misplaced, f.Tree)
+	}
+	if what := describeLacks(f.Tree, f.Created); what != "" {
+		text += "; " + what
+	}
+	return reason, text, advice
+}
+
+// explainUnusablePods explains that the minimum lacks pods, which exist and cannot be placed.
+func explainUnusablePods(f Facts, missing int) (reason v2alpha2.Reason, text, advice string) {
+	minimum := f.Tree.MinPods()
+	text = fmt.Sprintf("%d of %d needed pods can be placed", minimum-missing, minimum)
+	reason = v2alpha2.ReasonGated
+	var parts []string
+	if f.Foreign > 0 {
+		parts = append(parts, otherSchedulerAdvice(f))
+		if missing > f.Gated { // the gates are the reason only if removing them is sufficient
+			reason = v2alpha2.ReasonOtherScheduler
+		}
+	}
+	if f.Gated > 0 {
+		parts = append(parts, describeGated(f))
+	}
+	if advice = strings.Join(parts, clauses); advice != "" {
+		text += clauses + advice
+	}
+	if what := describeLacks(f.Tree, f.Usable); what != "" { // last, because a summary is short
+		text += "; " + what
+	}
+	return reason, text, advice
+}
+
+// IsTranslated reports whether a PodGroup was made from one of another scheduler.
+func IsTranslated(group *v2alpha2.PodGroup) bool {
+	ref := metav1.GetControllerOfNoCopy(group)
+	return ref != nil && (ref.Kind == "PodGroup" || ref.Kind == "CompositePodGroup")
+}
+
+// placeOfName returns where pods name a PodGroup: "annotation pod-group-name".
+func placeOfName(group *v2alpha2.PodGroup) string {
+	apiGroup := v2alpha2.GroupName
+	if IsTranslated(group) {
+		apiGroup, _, _ = strings.Cut(metav1.GetControllerOfNoCopy(group).APIVersion, "/")
+	}
+	return membership.DialectOf(apiGroup).Place
 }
 
 // maxOwners is the maximum number of owners in a message.
