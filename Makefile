@@ -80,7 +80,7 @@ cluster-down: ## End the cluster of cluster-up
 .PHONY: build
 build: ## Build muster-scheduler, muster-controller, muster-wait and kubectl-muster into bin/
 	@mkdir -p bin
-	@echo "building Muster $(VERSION) (about 5 minutes the first time, on two cores)"
+	@echo "building Muster $(VERSION) (about 4 minutes the first time, on two idle cores)"
 	@go build -ldflags '$(LDFLAGS)' -o bin/ $(PROGRAMS)
 
 .PHONY: controlplane

@@ -141,7 +141,7 @@ finish() { # file, name
 
 # In one call: while one is linked, which takes one core, the other core compiles packages of the next.
 if [ -n "$together" ]; then
-	echo "building$together (up to 5 minutes the first time, on two cores)"
+	echo "building$together (about 2 minutes the first time after Muster itself, on two idle cores)"
 	rm -rf "$bin/.built/new"
 	# shellcheck disable=SC2086 # a list
 	(cd hack/controlplane && go build -o "$bin/.built/new/" -ldflags "$kubernetes_ldflags" $packages)
