@@ -10,3 +10,13 @@ import _ "embed"
 //
 //go:embed scheduler/configmap.yaml
 var SchedulerConfigMap []byte
+
+// SchedulerRBAC are the roles of muster-scheduler with their bindings (YAML).
+//
+//go:embed scheduler/rbac.yaml
+var SchedulerRBAC []byte
+
+// ControllerRBAC are the roles of muster-controller with their bindings (YAML).
+//
+//go:embed controller/rbac.yaml
+var ControllerRBAC []byte

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/snapshot"
 	"github.com/muster-project/muster/test/wrappers"
@@ -166,6 +167,60 @@ var scenes = map[string]func() *scene{
 		}
 		return s.gang(group, pods...)
 	},
+	// A service of which a worker has not been ready for three minutes, while an update replaces another part.
+	"service": func() *scene {
+		s := (&scene{}).nodes(3, nil)
+		at := func(minutes int) *metav1.Time {
+			return &metav1.Time{Time: taken.Add(time.Duration(minutes) * time.Minute)}
+		}
+		set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "chat", Namespace: "ml", UID: "uid-set", Generation: 2}, Spec: v1alpha1.PodCliqueSetSpec{Replicas: 1}}
+		set.Status = v1alpha1.PodCliqueSetStatus{
+			ObservedGeneration: 2, Phase: v1alpha1.PodCliqueSetPhaseRunning,
+			Conditions: []metav1.Condition{
+				{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonReplicasUnavailable, Message: "0 of 1 replica is available; replica 0: chat-0-router has 1 of 2 ready pods"},
+				{Type: v1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWaitingForReadiness, Message: "replica 0: replica 1 of chat-0-model is not ready"},
+			},
+			ReplicaAttempts: []v1alpha1.ReplicaAttempt{{Index: 0, Attempt: 1, Reason: v1alpha1.ReasonTermination, Message: "PodClique chat-0-router had 0 of 2 ready pods", StartedAt: *at(-50), AvailableAt: at(-49)}},
+		}
+		breach := []metav1.Condition{{Type: v1alpha1.ConditionMinAvailableBreached, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonInsufficientReadyPods,
+			Message: "1 of 2 ready pods; chat-0-router-1 is not ready, since 2026-11-29T06:57:00Z; termination is due at 2026-11-29T07:07:00Z"}}
+		labels := map[string]string{v1alpha1.LabelPartOf: "chat"}
+		model := &v1alpha1.PodCliqueScalingGroup{ObjectMeta: metav1.ObjectMeta{Name: "chat-0-model", Namespace: "ml", Labels: labels}}
+		model.Status.UpdatedReplicas = 1
+		model.Status.ReplicaAttempts = []v1alpha1.ReplicaAttempt{{Index: 1, Attempt: 3, Reason: v1alpha1.ReasonUpdate, Message: "the template has changed", StartedAt: *at(-2)}}
+		s.objects = append(s.objects, set, model)
+		group := wrappers.MakePodGroup("chat-0", "ml").UID("chat-0").Controller(v1alpha1.KindPodCliqueSet, set.Name, string(set.UID)).SubGroup("chat-0-router", 2).Inner("", "chat-0-model", 1).
+			Inner("chat-0-model", "chat-0-model-0", 1).SubGroupOf("chat-0-model-0", "chat-0-model-0-leader", 1).
+			Inner("chat-0-model", "chat-0-model-1", 1).SubGroupOf("chat-0-model-1", "chat-0-model-1-leader", 1)
+		var pods []*wrappers.PodWrapper
+		for i, leaf := range []string{"chat-0-router", "chat-0-router", "chat-0-model-0-leader", "chat-0-model-1-leader"} {
+			name := fmt.Sprintf("%s-%d", leaf, i)
+			pods = append(pods, wrappers.MakePod(name, "ml").UID(name).Gang("chat-0").SubGroup(leaf).GPUs(1).Node("node-0000"))
+		}
+		s.gang(group, pods...)
+		for _, o := range s.objects[len(s.objects)-3:] { // the last router, and the model that is updated
+			if pod := o.(*corev1.Pod); pod.Name != "chat-0-model-0-leader-2" {
+				pod.Status.Conditions[0].Status = corev1.ConditionFalse
+			}
+		}
+		for _, leaf := range []string{"chat-0-router", "chat-0-model-0-leader", "chat-0-model-1-leader"} {
+			clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{Name: leaf, Namespace: "ml", Labels: labels}}
+			switch leaf {
+			case "chat-0-router":
+				clique.Status.Conditions, clique.Status.MinAvailableBreachedSince, clique.Status.TerminationDeadline = breach, at(-3), at(7)
+			case "chat-0-model-1-leader":
+				clique.Status.UpdatedReplicas = 1
+			}
+			s.objects = append(s.objects, clique)
+		}
+		return s
+	},
+	"fabric": func() *scene {
+		s := (&scene{}).nodes(5, func(i int, w *wrappers.NodeWrapper) {
+			w.Label("topology.example.com/block", "b0").Label("topology.example.com/rack", fmt.Sprintf("r%d", i/2))
+		})
+		return s.gang(wrappers.MakePodGroup("a", "ml").UID("a").MinMember(1), members("a", 1, 8, "node-0000")...)
+	},
 	"incomplete": func() *scene {
 		return (&scene{}).nodes(2, nil).gang(wrappers.MakePodGroup("train", "ml").UID("train").MinMember(4), members("train", 3, 4)...)
 	},
@@ -201,11 +256,16 @@ func TestScreens(t *testing.T) {
 		{"cordoned", []string{"top"}, 0},
 		{"topology", []string{"why", "chat"}, 2},
 		{"topology", []string{"tree", "chat"}, 0},
+		{"topology", []string{"top"}, 0},
 		{"runs", []string{"why", "job/train"}, 0},
 		{"runs", []string{"tree", "train"}, 0},
 		{"wide", []string{"tree", "jobset/wide"}, 0},
 		{"cordoned", []string{"what-if", "-f", "testdata/jobset.yaml"}, 2},
 		{"incomplete", []string{"why", "train"}, 2},
+		{"fabric", []string{"what-if", "-f", "../../manifests/samples/topology.yaml"}, 0},
+		{"fabric", []string{"lint", "-f", "../../manifests/samples/topology.yaml"}, 0},
+		{"service", []string{"why", "pcs/chat"}, 0},
+		{"service", []string{"tree", "pcs/chat"}, 0},
 		{"priority", []string{"why", "b"}, 2},
 		{"priority", []string{"why", "pod/c-0"}, 0},
 		{"priority", []string{"what-if", "--drain", "node-0001"}, 2},

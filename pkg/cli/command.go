@@ -7,10 +7,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -85,7 +85,7 @@ func Run(ctx context.Context, args []string, s Streams) int {
 	case errors.Is(err, errBlocked):
 		return exitBlocked
 	default:
-		fmt.Fprintln(s.Err, "error:", err)
+		s.complain("error", err.Error())
 		return exitError
 	}
 }
@@ -131,9 +131,30 @@ func NewCommand(program string, s Streams) *cobra.Command {
 	clientcmd.BindOverrideFlags(&o.overrides, flags, names)
 	flags.StringVar(&o.snapshot, "snapshot", "", "Read this file of kubectl muster snapshot instead of the cluster. -: standard input.")
 	flags.StringVarP(&o.output, "output", "o", "", "json or yaml instead of text.")
+	root.CompletionOptions.DisableDefaultCmd = true // kubectl has the scripts for shells, and asks plugins: docs/cli.md
+	_ = root.RegisterFlagCompletionFunc("namespace", o.completeNames("namespaces", false))
 	root.AddCommand(newSnapshot(o), newWhy(o), newTree(o), newWhatIf(o), newTop(o), newLint(o), newDoctor(o))
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json", "yaml"}, cobra.ShellCompDirectiveNoFileComp))
 	return root
+}
+
+// completeNames returns the completion of names of objects, of the namespace or of the whole cluster. Errors complete
+// nothing.
+func (o *options) completeNames(resource string, namespaced bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		namespace := ""
+		if namespaced {
+			namespace = o.namespace()
+		}
+		names, err := o.names(cmd.Context(), resource, namespace)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, begin) }), cobra.ShellCompDirectiveNoFileComp
+	}
 }
 
 // config returns the way to the API server.

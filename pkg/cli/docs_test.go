@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +18,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
+	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/muster-project/muster/manifests"
 	"github.com/muster-project/muster/pkg/snapshot"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -62,6 +69,24 @@ func TestGuide(t *testing.T) {
 		if name == "cordoned-why-mid-80" && !strings.Contains(string(readme), "```sh\nkubectl muster why mid\n```\n\n```\n"+string(screen)+"```") {
 			t.Errorf("README.md has another screen than testdata/%s.golden", name)
 		}
+	}
+}
+
+// kubectl completes by what a plugin prints for __complete.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	file := scenes["cordoned"]().file(t)
+	for args, want := range map[string]string{
+		"why m": "mid\n:4\n", "tree ": "full\nmid\n:4\n", "tree mid ": ":4\n", "what-if --drain node-0007": "node-0007\n:4\n",
+		"why -n web m": ":4\n", "top -o ": "json\nyaml\n:4\n", "do": "doctor\tCheck whether Muster works: CRDs, rights, leases, webhooks, pods of no scheduler\n:4\n",
+	} {
+		code, out, _ := run(t, 80, append([]string{"__complete", "--snapshot", file, "-n", "ml"}, strings.Split(args, " ")...)...)
+		if code != 0 || out != want {
+			t.Errorf("%q is completed by %q, exit code %d, want %q", args, out, code, want)
+		}
+	}
+	if code, out, _ := run(t, 80, "__complete", "--kubeconfig", "/dev/null", "why", ""); code != 0 || out != ":1\n" {
+		t.Errorf("without a cluster: %q, exit code %d", out, code)
 	}
 }
 
@@ -154,6 +179,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+const configHead = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
 // The programs' own words about their configuration.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
@@ -172,7 +199,7 @@ func TestPrograms(t *testing.T) {
 		return d
 	}
 	profiles := func(names ...string) *corev1.ConfigMap {
-		text := "profiles:\n"
+		text := configHead + "profiles:\n"
 		for _, name := range names {
 			text += "- schedulerName: " + name + "\n"
 		}
@@ -181,6 +208,11 @@ func TestPrograms(t *testing.T) {
 	now := metav1.NewMicroTime(taken)
 	kubeScheduler := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-scheduler"}, Spec: coordinationv1.LeaseSpec{RenewTime: &now}}
 	const config = "--config=/etc/muster/config.yaml"
+	file := func(text string) *corev1.ConfigMap {
+		c := profiles()
+		c.Data["config.yaml"] = configHead + text
+		return c
+	}
 	for name, tc := range map[string]struct {
 		objects []runtime.Object
 		want    string
@@ -195,8 +227,23 @@ func TestPrograms(t *testing.T) {
 		"instead of kube-scheduler, which runs": {
 			[]runtime.Object{scheduler(config), controller("--other-schedulers", "volcano"), profiles("default-scheduler"), kubeScheduler},
 			"problem: muster-scheduler serves the schedulerName default-scheduler, and kube-scheduler runs, too"},
-		"with gates of another gang scheduling": {[]runtime.Object{scheduler(config, "--feature-gates=A=true,GangScheduling=true"), controller(), profiles("muster-scheduler")},
-			"problem: muster-scheduler has --feature-gates=GangScheduling=true, with which it does not start"},
+		"with gates of another gang scheduling": {
+			[]runtime.Object{scheduler(config, "--feature-gates=A=true,GangScheduling=true", "--feature-gates", "kube:GenericWorkload=true"), controller(), profiles("muster-scheduler")},
+			"problem: muster-scheduler does not start: feature gates GenericWorkload, GangScheduling bring"},
+		"with a gate without the one that it needs": {[]runtime.Object{scheduler(config, "--feature-gates=GangScheduling=true"), controller(), profiles("muster-scheduler")},
+			"problem: muster-scheduler does not start: GangScheduling is enabled, but depends on"},
+		"with all gates": {[]runtime.Object{scheduler(config, "--feature-gates=AllAlpha=true,AllBeta=true"), controller(), profiles("muster-scheduler")},
+			"problem: muster-scheduler does not start: feature gates GenericWorkload, GangScheduling,"},
+		"with all gates but these": {
+			[]runtime.Object{scheduler(config, "--feature-gates=AllAlpha=true,AllBeta=true,GenericWorkload=false,GangScheduling=false,WorkloadAwarePreemption=false,TopologyAwareWorkloadScheduling=false,"+
+				"CompositePodGroup=false,DRAWorkloadResourceClaims=false,WorkloadWithJob=false"), controller(), profiles("muster-scheduler")},
+			"ok: muster-scheduler serves"},
+		"with other gates": {[]runtime.Object{scheduler(config, "--feature-gates=AllBeta=false,Of137=true"), controller(), profiles("muster-scheduler")}, "ok: muster-scheduler serves"},
+		"with gates in the file": {[]runtime.Object{scheduler(config), controller(), file("featureGates: {AllAlpha: true}\n")},
+			`problem: muster-scheduler of this version does not start: config.yaml of ConfigMap muster-scheduler-config: strict decoding error: unknown field "featureGates"`},
+		"with plugins of another gang scheduling": {
+			[]runtime.Object{scheduler(config), controller(), file("profiles:\n- schedulerName: s\n  plugins: {permit: {enabled: [{name: GangScheduling}]}}\n")},
+			"problem: muster-scheduler of this version does not start: config.yaml of ConfigMap muster-scheduler-config: profile s enables plugin GangScheduling"},
 		"a configuration that is no ConfigMap": {[]runtime.Object{scheduler("--config=/elsewhere/config.yaml"), controller()}, "unknown: the profiles of muster-scheduler could not be read: /elsewhere/config.yaml is in no ConfigMap"},
 		"no Deployment":                        {nil, "unknown: there is no Deployment muster-system/muster-scheduler"},
 	} {
@@ -208,6 +255,101 @@ func TestPrograms(t *testing.T) {
 				t.Errorf("%q\nwant %q", got, tc.want)
 			}
 		})
+	}
+}
+
+// rolesOf returns the objects of a file of roles and bindings.
+func rolesOf(t *testing.T, file []byte) []runtime.Object {
+	t.Helper()
+	var objects []runtime.Object
+	for _, document := range strings.Split(string(file), "\n---\n") {
+		object, _, err := scheme.Codecs.UniversalDeserializer().Decode([]byte(document), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+// The roles in the cluster are compared with those that are shipped.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	without := func(verb, resource string, rules []rbacv1.PolicyRule) {
+		for i := range rules {
+			if slices.Contains(rules[i].Resources, resource) {
+				rules[i].Verbs = slices.DeleteFunc(rules[i].Verbs, func(v string) bool { return v == verb })
+			}
+		}
+	}
+	for name, tc := range map[string]struct {
+		edit func([]runtime.Object) []runtime.Object
+		want string
+	}{
+		"as shipped": {func(o []runtime.Object) []runtime.Object { return o }, "ok: all that it needs"},
+		"more than shipped": {func(o []runtime.Object) []runtime.Object {
+			o[0].(*rbacv1.ClusterRole).Rules = []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}}
+			return o
+		}, "ok: all that it needs"},
+		"of an older version": {func(o []runtime.Object) []runtime.Object {
+			without("watch", "nodes", o[0].(*rbacv1.ClusterRole).Rules)
+			without("update", "leases", o[2].(*rbacv1.Role).Rules)
+			return o
+		}, "problem: ClusterRole muster-scheduler does not grant watch nodes, watch namespaces; Role muster-system/muster-scheduler does not grant update leases.coordination.k8s.io muster-scheduler: apply"},
+		"without its binding": {func(o []runtime.Object) []runtime.Object { return append(o[:1], o[2:]...) }, "problem: ClusterRoleBinding muster-scheduler does not exist: apply"},
+		"bound to others": {func(o []runtime.Object) []runtime.Object {
+			b := o[1].(*rbacv1.ClusterRoleBinding)
+			b.Subjects[0].Namespace, b.RoleRef.Name = "gpu", "view"
+			return o
+		}, "problem: ClusterRoleBinding muster-scheduler is of ClusterRole view; ClusterRoleBinding muster-scheduler is not for ServiceAccount muster-system/muster-scheduler: apply"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &Doctor{}
+			d.checkRights(t.Context(), fake.NewClientset(tc.edit(rolesOf(t, manifests.SchedulerRBAC))...), "muster-scheduler", manifests.SchedulerRBAC)
+			if got := d.Checks[0].State + ": " + d.Checks[0].Message; !strings.HasPrefix(got, tc.want) {
+				t.Errorf("%q\nwant %q", got, tc.want)
+			}
+		})
+	}
+	d := &Doctor{}
+	client := fake.NewClientset(rolesOf(t, manifests.ControllerRBAC)...)
+	d.checkRights(t.Context(), client, "muster-controller", manifests.ControllerRBAC)
+	client.PrependReactor("get", "clusterrolebindings", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(rbacv1.Resource("clusterrolebindings"), "muster-controller", nil)
+	})
+	d.checkRights(t.Context(), client, "muster-controller", manifests.ControllerRBAC)
+	if d.Checks[0].State != stateOK || d.Checks[1].State != stateUnknown {
+		t.Errorf("%+v", d.Checks)
+	}
+}
+
+// The CRDs are served in the versions that the programs use.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	serves := func(version string, names ...string) *metav1.APIResourceList {
+		list := &metav1.APIResourceList{GroupVersion: version}
+		for _, name := range names {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: name})
+		}
+		return list
+	}
+	groups := serves("scheduling.run.ai/v2alpha2", "podgroups", "podgroups/status")
+	for name, tc := range map[string]struct {
+		served []*metav1.APIResourceList
+		want   string
+	}{
+		"the scheduler alone":  {[]*metav1.APIResourceList{groups}, "ok: the API server serves scheduling.run.ai/v2alpha2"},
+		"an earlier version":   {[]*metav1.APIResourceList{serves("scheduling.run.ai/v2alpha1", "podgroups")}, "problem: the API server does not serve podgroups in scheduling.run.ai/v2alpha2"},
+		"a part of a workload": {[]*metav1.APIResourceList{groups, serves("grove.io/v1alpha1", "podcliquesets", "podcliques")}, "problem: the API server does not serve clustertopologybindings, podcliquescalinggroups in grove.io/v1alpha1"},
+	} {
+		client := fake.NewClientset()
+		client.Discovery().(*fakediscovery.FakeDiscovery).Resources = tc.served
+		d := &Doctor{}
+		d.checkVersions(client)
+		if got := d.Checks[0].State + ": " + d.Checks[0].Message; !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: %q\nwant %q", name, got, tc.want)
+		}
 	}
 }
 

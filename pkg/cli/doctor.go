@@ -57,8 +57,8 @@ const musterNamespace = "muster-system"
 
 func newDoctor(o *options) *cobra.Command {
 	return &cobra.Command{
-		Use: "doctor", Short: "Check whether Muster works: CRDs, leases, webhooks, pods of no scheduler",
-		Long: `Check whether Muster works, as far as its objects show: CRDs, the leases of both programs, the certificates of the webhooks, PodGroups
+		Use: "doctor", Short: "Check whether Muster works: CRDs, rights, leases, webhooks, pods of no scheduler",
+		Long: `Check whether Muster works, as far as its objects show: CRDs, the leases and rights of both programs, the certificates of the webhooks, PodGroups
 without a status, pods of gangs that name another scheduler, and PriorityClasses. With --snapshot only what is in the file. Exit code 2: there
 is a problem.`,
 		Args: cobra.NoArgs,
@@ -104,6 +104,7 @@ func (o *options) askCluster(ctx context.Context, d *Doctor) error {
 	if err != nil {
 		return err
 	}
+	d.checkVersions(client)
 	d.checkNativeGangs(client)
 	d.checkClock(clock)
 	ahead, _ := clock.read()
@@ -111,6 +112,7 @@ func (o *options) askCluster(ctx context.Context, d *Doctor) error {
 	d.checkLease(ctx, client, "muster-scheduler", now)
 	d.checkLease(ctx, client, "muster-controller", now)
 	d.checkPrograms(ctx, client, now)
+	d.checkAllRights(ctx, client)
 	d.checkWebhooks(ctx, client, now)
 	return nil
 }

@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/muster-project/muster/pkg/apis/config/profile"
+	grovev1alpha1 "github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/snapshot"
 )
 
 // Problem is what is wrong with an object of a manifest.
@@ -52,6 +54,16 @@ for the minimums and name the scheduler. No cluster is asked. Exit code 2: there
 		RunE: func(*cobra.Command, []string) error {
 			m, err := o.readManifest(files, cmp.Or(o.overrides.Context.Namespace, metav1.NamespaceDefault))
 			if err != nil {
+				return err
+			}
+			m.sets = slices.DeleteFunc(m.sets, func(set *grovev1alpha1.PodCliqueSet) bool {
+				has := slices.ContainsFunc(m.bindings, func(b *grovev1alpha1.ClusterTopologyBinding) bool { return b.Name == set.Spec.Template.TopologyName() })
+				if !has && set.Spec.Template.TopologyName() != "" {
+					m.unplanned = append(m.unplanned, fmt.Sprintf("the topology constraints of PodCliqueSet %s, whose ClusterTopologyBinding the files do not have", set.Name))
+				}
+				return !has && set.Spec.Template.TopologyName() != ""
+			})
+			if err := m.addSets(&snapshot.Snapshot{}); err != nil {
 				return err
 			}
 			m.checkPods()

@@ -29,6 +29,7 @@ import (
 	grovevalidation "github.com/muster-project/muster/pkg/apis/grove/validation"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/apis/scheduling/validation"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/naming"
@@ -57,6 +58,9 @@ type manifest struct {
 	// runtimes are those of TrainJobs, by kind and name; trainJobs are added when all files have been read.
 	runtimes  map[string]*unstructured.Unstructured
 	trainJobs []*unstructured.Unstructured
+	// sets are PodCliqueSets with topology constraints, which addSets adds; bindings are what these refer to.
+	sets     []*grovev1alpha1.PodCliqueSet
+	bindings []*grovev1alpha1.ClusterTopologyBinding
 }
 
 // uidOf returns the UID of an object of a manifest.
@@ -89,7 +93,7 @@ func (o *options) readManifest(names []string, namespace string) (*manifest, err
 		}
 	}
 	m.addMade()
-	if len(m.groups)+len(m.pods)+len(m.problems)+len(m.unplanned)+len(m.notes) == 0 {
+	if len(m.groups)+len(m.pods)+len(m.problems)+len(m.unplanned)+len(m.notes)+len(m.sets) == 0 {
 		return nil, errors.New("the files have no objects that make pods")
 	}
 	return m, nil
@@ -173,6 +177,13 @@ func (m *manifest) add(document []byte, namespace string) error {
 			return err
 		}
 		return m.addSet(set)
+	case group == grovev1alpha1.GroupName && object.Kind == "ClusterTopologyBinding":
+		binding := &grovev1alpha1.ClusterTopologyBinding{}
+		if err := decode(binding); err != nil {
+			return err
+		}
+		m.bindings = append(m.bindings, binding)
+		return nil
 	}
 	switch object.Kind {
 	case "Pod":
@@ -241,12 +252,47 @@ func (m *manifest) addSet(set *grovev1alpha1.PodCliqueSet) error {
 		return nil
 	}
 	if len(set.Spec.Template.TopologyConstraints()) > 0 {
-		m.unplanned = append(m.unplanned, fmt.Sprintf("the topology constraints of PodCliqueSet %s", set.Name))
+		m.sets = append(m.sets, set)
 		return nil
 	}
+	return m.makeSet(set, workload.Topology{})
+}
+
+// addSets adds the PodGroups and pods of PodCliqueSets with topology constraints, which are validated now. What they
+// refer to is in the files or in the snapshot.
+func (m *manifest) addSets(s *snapshot.Snapshot) error {
+	bindings := append(slices.Clone(m.bindings), snapshot.All[*grovev1alpha1.ClusterTopologyBinding](s)...)
+	for _, set := range m.sets {
+		var binding *grovev1alpha1.ClusterTopologyBinding
+		if at := slices.IndexFunc(bindings, func(b *grovev1alpha1.ClusterTopologyBinding) bool { return b.Name == set.Spec.Template.TopologyName() }); at >= 0 {
+			binding = bindings[at]
+		}
+		errs, warnings, err := grovevalidation.ValidateNewTopology(set, func(string) (*grovev1alpha1.ClusterTopologyBinding, error) { return binding, nil })
+		if err != nil {
+			return err
+		}
+		if !m.validated(grovev1alpha1.KindPodCliqueSet, set.Namespace, set.Name, errs, warnings) {
+			continue
+		}
+		reference := workload.TopologyReference(binding, grovev1alpha1.DefaultSchedulerName)
+		var labels []string
+		for _, t := range snapshot.All[*topologyv1alpha1.Topology](s) {
+			if t.Name == reference {
+				labels = t.Spec.NodeLabels()
+			}
+		}
+		if err := m.makeSet(set, workload.NewTopology(binding, reference, labels)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// makeSet adds the PodGroups and pods of a valid PodCliqueSet.
+func (m *manifest) makeSet(set *grovev1alpha1.PodCliqueSet, topology workload.Topology) error {
 	revision := workload.NewRevision(set, grovev1alpha1.DefaultSchedulerName, nil, nil)
 	for i := range int(set.Spec.Replicas) {
-		group := workload.PodGroup(set, i, workload.Children{})
+		group := workload.PodGroup(set, i, workload.Children{Topology: topology})
 		if group == nil {
 			continue
 		}

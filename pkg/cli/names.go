@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
@@ -85,6 +86,14 @@ func (w *world) gangsOf(namespace, kind, name string) ([]gangs.Key, error) {
 		return slices.SortedFunc(maps.Keys(found), func(a, b gangs.Key) int { return cmp.Compare(a.Name, b.Name) }), nil
 	case single:
 		return nil, fmt.Errorf("pod %s belongs to no gang: kubectl describe pod %s -n %s says why it waits", name, name, namespace)
+	}
+	for _, set := range snapshot.All[*v1alpha1.PodCliqueSet](w.snapshot) {
+		if set.Namespace != namespace || kind != "" && kind != "podcliqueset" {
+			continue
+		}
+		if names.Insert("podcliqueset/" + set.Name); set.Name == name {
+			return nil, fmt.Errorf("podcliqueset %s has no gang: %s", name, w.whyNoGang(set))
+		}
 	}
 	for _, known := range sets.List(names) {
 		if k, n, _ := strings.Cut(known, "/"); n == name && (kind == "" || k == kind) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -61,11 +62,46 @@ func (o *options) colour(code, text string) string {
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
 
+// printable returns a text in which each character that would move the cursor, change colours or the direction of
+// writing is replaced: names and messages of a cluster or of a file must not rule the terminal. Breaks of lines and
+// tabs become blanks.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsPrint(r):
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		}
+		return utf8.RuneError
+	}, text)
+}
+
+// printableRows returns the rows of a table with printable cells.
+func printableRows(rows [][]string) [][]string {
+	clean := make([][]string, len(rows))
+	for i, row := range rows {
+		for _, cell := range row {
+			clean[i] = append(clean[i], printable(cell))
+		}
+	}
+	return clean
+}
+
+// complain writes a line about an error or a warning. The breaks of lines within it stay.
+func (s Streams) complain(what, text string) {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = printable(lines[i])
+	}
+	fmt.Fprintln(s.Err, what+": "+strings.Join(lines, "\n"))
+}
+
 // wrap divides a text into lines of at most width characters, at spaces.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""
-	for _, word := range strings.Fields(text) {
+	for _, word := range strings.Fields(printable(text)) {
 		for utf8.RuneCountInString(word) > width { // longer than a line
 			if line != "" {
 				lines, line = append(lines, line), ""
@@ -93,7 +129,7 @@ func (o *options) section(w io.Writer, label string, paragraphs ...string) {
 	for _, paragraph := range paragraphs {
 		text := strings.TrimLeft(paragraph, " ")
 		if strings.HasPrefix(text, "kubectl ") { // to be copied
-			fmt.Fprintf(w, "%-*s%s\n", labelWidth, label, paragraph)
+			fmt.Fprintf(w, "%-*s%s\n", labelWidth, label, printable(paragraph))
 			label = ""
 			continue
 		}
@@ -131,14 +167,14 @@ const minLastColumn = 16
 // column is shortened to the width. If that leaves too little of it, each row is a paragraph: the first cell, and below
 // it the others, after the names of their columns.
 func (o *options) table(w io.Writer, rows [][]string) {
-	widths := columnWidths(rows)
-	used := 0
-	for _, width := range widths[:len(widths)-1] {
+	rows = printableRows(rows)
+	used, last := 0, 0
+	for _, width := range columnWidths(rows) {
 		if width > 0 {
-			used += width + 2
+			used, last = used+width+2, width
 		}
 	}
-	if last := widths[len(widths)-1]; used+min(last, minLastColumn) > o.width() {
+	if used-2-max(0, last-minLastColumn) > o.width() {
 		o.foldedTable(w, rows)
 		return
 	}

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -18,8 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/component-base/featuregate"
-	"sigs.k8s.io/yaml"
 
 	"github.com/muster-project/muster/pkg/apis/config/profile"
 	"github.com/muster-project/muster/pkg/membership"
@@ -118,20 +117,23 @@ func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface,
 		d.add(name, state, fmt.Sprintf("Deployment %s/muster-scheduler could not be read: %v", musterNamespace, err))
 		return
 	}
-	if gates := gatesOn(argument(scheduler, "--feature-gates")); len(gates) > 0 {
-		d.add(name, stateProblem, fmt.Sprintf("muster-scheduler has --feature-gates=%s=true, with which it does not start: take it out", strings.Join(gates, "=true,")))
+	if err := kubescheduler.RefuseGangFlags(arguments(scheduler, "--feature-gates")); err != nil {
+		d.add(name, stateProblem, fmt.Sprintf("muster-scheduler does not start: %v", err))
 		return
 	}
 	profiles, err := profilesOf(ctx, client, scheduler)
-	if err != nil {
+	if refused := (*configError)(nil); errors.As(err, &refused) {
+		d.add(name, stateProblem, fmt.Sprintf("muster-scheduler of this version does not start: %v", err))
+		return
+	} else if err != nil {
 		d.add(name, stateUnknown, fmt.Sprintf("the profiles of muster-scheduler could not be read: %v", err))
 		return
 	}
 	others := membership.OtherSchedulers()
 	controller, err := client.AppsV1().Deployments(musterNamespace).Get(ctx, "muster-controller", metav1.GetOptions{})
 	if err == nil {
-		if given := argument(controller, "--other-schedulers"); given != nil {
-			others = strings.Split(*given, ",")
+		if given := arguments(controller, "--other-schedulers"); len(given) > 0 {
+			others = strings.Split(strings.Join(given, ","), ",")
 		}
 		if both := sets.New(profiles...).Intersection(sets.New(others...)); both.Len() > 0 {
 			d.add(name, stateProblem, fmt.Sprintf("muster-scheduler serves the schedulerName %s, and --other-schedulers of muster-controller says that another scheduler does: "+
@@ -149,48 +151,44 @@ func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface,
 	d.add(name, stateOK, "muster-scheduler serves the schedulerName "+strings.Join(profiles, ", "))
 }
 
-// argument returns the value of a flag of the first container of a Deployment, nil if it does not have it.
-func argument(deployment *appsv1.Deployment, flag string) *string {
+// arguments returns the values of a flag of the first container of a Deployment, in their order.
+func arguments(deployment *appsv1.Deployment, flag string) []string {
 	if len(deployment.Spec.Template.Spec.Containers) == 0 {
 		return nil
 	}
 	c := &deployment.Spec.Template.Spec.Containers[0]
 	args := slices.Concat(c.Command, c.Args)
+	var values []string
 	for i, arg := range args {
 		if value, ok := strings.CutPrefix(arg, flag+"="); ok {
-			return &value
-		}
-		if arg == flag && i+1 < len(args) {
-			return &args[i+1]
+			values = append(values, value)
+		} else if arg == flag && i+1 < len(args) {
+			values = append(values, args[i+1])
 		}
 	}
-	return nil
+	return values
 }
 
-// gatesOn returns the gates that a value of --feature-gates turns on and with which muster-scheduler refuses to start.
-func gatesOn(value *string) []string {
-	if value == nil {
-		return nil
-	}
-	var on []string
-	for _, setting := range strings.Split(*value, ",") {
-		if gate, is, _ := strings.Cut(strings.TrimSpace(setting), "="); slices.Contains(kubescheduler.GangGates, featuregate.Feature(gate)) && is == "true" {
-			on = append(on, gate)
-		}
-	}
-	return on
+// configError is why muster-scheduler does not start with its file.
+type configError struct {
+	file string // "config.yaml of ConfigMap muster-scheduler-config"
+	err  error
 }
+
+// Error implements error.
+func (e *configError) Error() string { return e.file + ": " + e.err.Error() }
 
 // profilesOf returns the schedulerNames that muster-scheduler serves: those of the file in a ConfigMap that it is
-// given, or the built-in one.
+// given, or the built-in one. A configError: it does not start with the file.
 func profilesOf(ctx context.Context, client kubernetes.Interface, scheduler *appsv1.Deployment) ([]string, error) {
-	path := argument(scheduler, "--config")
-	if path == nil {
+	paths := arguments(scheduler, "--config")
+	if len(paths) == 0 {
 		return []string{profile.SchedulerName}, nil
 	}
+	path := paths[len(paths)-1]
 	spec := &scheduler.Spec.Template.Spec
 	for _, mount := range spec.Containers[0].VolumeMounts {
-		key, inside := strings.CutPrefix(*path, strings.TrimSuffix(mount.MountPath, "/")+"/")
+		key, inside := strings.CutPrefix(path, strings.TrimSuffix(mount.MountPath, "/")+"/")
 		if !inside {
 			continue
 		}
@@ -202,13 +200,12 @@ func profilesOf(ctx context.Context, client kubernetes.Interface, scheduler *app
 			if err != nil {
 				return nil, err
 			}
-			var file struct {
-				Profiles []struct {
-					SchedulerName string `json:"schedulerName"`
-				} `json:"profiles"`
+			file, err := profile.Decode([]byte(config.Data[key]))
+			if err == nil {
+				err = kubescheduler.RefuseGangPlugins(file.Profiles)
 			}
-			if err := yaml.Unmarshal([]byte(config.Data[key]), &file); err != nil {
-				return nil, fmt.Errorf("%s of ConfigMap %s: %w", key, config.Name, err)
+			if err != nil {
+				return nil, &configError{fmt.Sprintf("%s of ConfigMap %s", key, config.Name), err}
 			}
 			var names []string
 			for _, p := range file.Profiles {
@@ -217,5 +214,5 @@ func profilesOf(ctx context.Context, client kubernetes.Interface, scheduler *app
 			return names, nil
 		}
 	}
-	return nil, fmt.Errorf("%s is in no ConfigMap", *path)
+	return nil, fmt.Errorf("%s is in no ConfigMap", path)
 }

@@ -119,6 +119,9 @@ func (o *options) fullScreen(ctx context.Context, changes <-chan func(), draw fu
 		if err != nil {
 			return err
 		}
+		if width <= 0 || height <= 0 { // a terminal that does not know its size
+			width, height = 80, 24
+		}
 		if screen := screenOf(draw(width, height)); screen != drawn {
 			drawn = screen
 			if _, err := io.WriteString(o.Out, screen); err != nil {

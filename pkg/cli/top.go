@@ -16,13 +16,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/muster-project/muster/pkg/advice"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/snapshot"
 )
 
 // Top is who uses the GPUs of the cluster.
@@ -96,8 +99,38 @@ reasons that muster-scheduler has written. With --watch on a terminal: a screen 
 	return cmd
 }
 
-// domainLabels are the node labels by which nodes are sorted, the outermost first.
-var domainLabels = []string{corev1.LabelTopologyRegion, corev1.LabelTopologyZone}
+// domainLabels returns the node labels by which nodes are sorted, the outermost first: regions, zones, and the levels
+// of Topologies and of PodGroups. What has fewer values is further out.
+func (w *world) domainLabels() []string {
+	labels := sets.New(corev1.LabelTopologyRegion, corev1.LabelTopologyZone)
+	for _, t := range snapshot.All[*topologyv1alpha1.Topology](w.snapshot) {
+		labels.Insert(t.Spec.NodeLabels()...)
+	}
+	add := func(c *v2alpha2.TopologyConstraint) {
+		if c != nil {
+			labels.Insert(c.RequiredTopologyLevel, c.PreferredTopologyLevel)
+		}
+	}
+	for _, g := range snapshot.All[*v2alpha2.PodGroup](w.snapshot) {
+		add(g.Spec.TopologyConstraint)
+		for i := range g.Spec.SubGroups {
+			add(g.Spec.SubGroups[i].TopologyConstraint)
+		}
+	}
+	labels.Delete("", corev1.LabelHostname)
+	values := map[string]sets.Set[string]{}
+	for _, node := range w.Nodes {
+		for label := range labels {
+			if v := node.Labels[label]; v != "" {
+				if values[label] == nil {
+					values[label] = sets.New[string]()
+				}
+				values[label].Insert(v)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Keys(values), func(a, b string) int { return cmp.Or(cmp.Compare(len(values[a]), len(values[b])), cmp.Compare(a, b)) })
+}
 
 // top counts the GPUs.
 func (w *world) top() *Top {
@@ -154,6 +187,7 @@ func (w *world) topNodes(t *Top, onNode map[string]map[gangs.Key]int64, letter m
 	for _, size := range []int64{1, 2, 4, 8, 16} {
 		t.Fits[fmt.Sprint(size)] = 0
 	}
+	labels := w.domainLabels()
 	for _, node := range w.Nodes {
 		gpus := podgroup.NodeGPUs(node.Status.Allocatable)
 		if gpus == 0 {
@@ -161,7 +195,7 @@ func (w *world) topNodes(t *Top, onNode map[string]map[gangs.Key]int64, letter m
 		}
 		n := TopNode{Name: node.Name, GPUs: gpus, State: closedState(node)}
 		var where []string
-		for _, label := range domainLabels {
+		for _, label := range labels {
 			if v := node.Labels[label]; v != "" {
 				where = append(where, v)
 			}

@@ -176,13 +176,15 @@ func (m *topScreen) visible() int {
 	return max(1, n)
 }
 
-// lines returns the screen.
+// lines returns the screen; of one that is too low for its frame and a row, the last lines.
 func (m *topScreen) lines() []string {
-	if m.top == nil || m.width == 0 {
+	if m.top == nil {
 		return []string{"reading the cluster ..."}
 	}
 	var lines []string
-	add := func(code, text string) { lines = append(lines, m.o.colour(code, message.Truncate(text, m.width))) }
+	add := func(code, text string) {
+		lines = append(lines, m.o.colour(code, message.Truncate(printable(text), m.width)))
+	}
 	if m.lost != "" {
 		add(red, m.lost)
 	}
@@ -227,12 +229,12 @@ func (m *topScreen) lines() []string {
 		}
 	}
 	add("", keys)
-	return lines
+	return lines[max(0, len(lines)-m.height):]
 }
 
 // columns returns rows as lines.
 func (m *topScreen) columns(rows [][]string) []string {
-	lines := alignedRows(rows)
+	lines := alignedRows(printableRows(rows))
 	for i := range lines {
 		lines[i] = message.Truncate(lines[i], m.width)
 	}

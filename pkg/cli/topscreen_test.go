@@ -86,6 +86,16 @@ func TestTopScreen(t *testing.T) {
 	check("the gangs that wait", []string{"[waiting (1)]", "ml/big", "InsufficientGPUs", "q leave"}, nil)
 	m.read(largeTop(), "The API server has not answered since 10:00:00")
 	check("when the API server is lost", []string{"The API server has not answered", "ml/big"}, nil)
+	hostile := largeTop()
+	hostile.Waiting[0].Message = "\x1b[2J\x1b]0;title\a\u202etxt\n\u009b7m" + hostile.Waiting[0].Message
+	m.read(hostile, "")
+	check("with characters that rule terminals", []string{"ml/big", "\ufffd[2J\ufffd]0;title\ufffd\ufffdtxt "}, []string{"\x1b", "\a", "\u009b", "\u202e"})
+	for height := 1; height < 9; height++ {
+		if lines := m.draw(60, height); len(lines) != height || !strings.Contains(lines[height-1], "q leave") || height > 1 && !strings.Contains(lines[max(0, height-2)]+lines[max(0, height-3)]+lines[max(0, height-4)], "ml/big") {
+			t.Errorf("%d lines on a screen of %d:\n%s", len(lines), height, strings.Join(lines, "\n"))
+		}
+	}
+	m.draw(60, 15)
 	m.read(&Top{Fits: map[string]int64{}}, "")
 	check("when everything is gone", []string{"[waiting (0)]"}, nil)
 	if press(t, m, "x\x1b[24~\x01") || !press(t, m, "q") || !press(t, m, "/\x03") {

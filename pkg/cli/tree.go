@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -35,6 +37,10 @@ type Tree struct {
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message,omitempty"`
 	Node      `json:",inline"`
+	// Set is the state of the PodCliqueSet that the gang is a replica of, if it is the only gang that is shown.
+	Set *SetState `json:"podCliqueSet,omitempty"`
+
+	taken time.Time
 }
 
 // Node is the gang, or a sub-group of it.
@@ -53,13 +59,16 @@ type Node struct {
 	HeldGPUs int64  `json:"heldGPUs"`
 	Where    string `json:"where,omitempty"` // the domains in which it runs
 	Leaf     bool   `json:"leaf,omitempty"`
-	Children []Node `json:"children,omitempty"`
+	// Of a PodCliqueSet: breach, update and attempt.
+	lifecyclePart `json:",inline"`
+	Children      []Node `json:"children,omitempty"`
 }
 
 func newTree(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tree [KIND/]NAME", Short: "Show what a gang is made of: what each part needs and has",
-		Long: `Show each node of a gang's tree, with what it needs and has, GPUs, where it runs, and what is above the minimum. NAME is a PodGroup, a
+		Long: `Show each node of a gang's tree, with what it needs and has, GPUs, where it runs, what is above the minimum, and of a PodCliqueSet breaches of
+minimums, updates and attempts. NAME is a PodGroup, a
 pod, or an owner of pods, such as a PodCliqueSet, a Job or a JobSet; all gangs of it are shown. Parts that are alike are shown once.`,
 		Example: "  kubectl muster tree pcs/chat -n web\n  kubectl muster tree jobset/train --watch",
 		Args:    cobra.RangeArgs(1, 2),
@@ -67,6 +76,7 @@ pod, or an owner of pods, such as a PodCliqueSet, a Job or a JobSet; all gangs o
 			return o.run(cmd.Context(), func(ctx context.Context, o *options, w *world) error { return o.tree(ctx, w, args) })
 		},
 	}
+	cmd.ValidArgsFunction = o.completeNames("podgroups."+v2alpha2.GroupName, true)
 	o.addWatch(cmd)
 	return cmd
 }
@@ -86,14 +96,21 @@ func (o *options) tree(ctx context.Context, w *world, args []string) error {
 		}
 		trees = append(trees, *t)
 	}
+	set := w.setOf(keys[0])
+	text := func(out io.Writer) {
+		o.printTrees(out, trees)
+		o.printSet(out, set, w.snapshot.Taken)
+	}
 	if len(trees) == 1 {
-		return o.print(trees[0], func(out io.Writer) { o.printTrees(out, trees) })
+		trees[0].Set = set
+		return o.print(trees[0], text)
 	}
 	list := struct {
 		typeMeta `json:",inline"`
-		Items    []Tree `json:"items"`
-	}{metaOf("TreeList"), trees}
-	return o.print(list, func(out io.Writer) { o.printTrees(out, trees) })
+		Items    []Tree    `json:"items"`
+		Set      *SetState `json:"podCliqueSet,omitempty"`
+	}{metaOf("TreeList"), trees, set}
+	return o.print(list, text)
 }
 
 // tree returns the tree of a gang. One that waits is planned, so that the reason is that of now.
@@ -107,7 +124,7 @@ func (w *world) tree(ctx context.Context, key gangs.Key) (*Tree, error) {
 		return nil, fmt.Errorf("there is no PodGroup %s", key)
 	}
 	status := podgroup.Status(facts, metav1.NewTime(w.Offline.Now()))
-	t := &Tree{typeMeta: metaOf("Tree"), Namespace: key.Namespace, Name: key.Name, Phase: string(status.Phase), Reason: string(status.Reason)}
+	t := &Tree{typeMeta: metaOf("Tree"), Namespace: key.Namespace, Name: key.Name, Phase: string(status.Phase), Reason: string(status.Reason), taken: w.snapshot.Taken}
 	if c := meta.FindStatusCondition(status.Conditions, v2alpha2.ConditionSatisfied); c != nil && c.Status != metav1.ConditionTrue {
 		t.Message = c.Message
 		if len(out.Placements) > 0 || out.Waits {
@@ -118,6 +135,9 @@ func (w *world) tree(ctx context.Context, key gangs.Key) (*Tree, error) {
 		return t, nil
 	}
 	n := newCounts(w, key, &facts)
+	if set := w.setOf(key); set != nil {
+		n.parts = set.parts
+	}
 	t.Node = n.node(facts.Tree.Root())
 	return t, nil
 }
@@ -129,6 +149,7 @@ type counts struct {
 	gpus   map[string]int64 // of existing pods
 	held   map[string]int64 // of bound pods
 	places map[string]string
+	parts  map[string]lifecyclePart // nil: it is of no PodCliqueSet
 }
 
 func newCounts(w *world, key gangs.Key, facts *podgroup.Facts) *counts {
@@ -161,6 +182,7 @@ func (n *counts) node(g *gang.Group) Node {
 		x.Bound, x.Exist, x.Ready = g.SatisfiedChildren(n.facts.Bound), g.SatisfiedChildren(n.facts.Created), g.SatisfiedChildren(n.ready)
 	}
 	x.Surplus = max(0, x.Bound-x.Need)
+	x.lifecyclePart = n.parts[cmp.Or(g.Name(), n.facts.Group.Name)]
 	for _, child := range g.Children() {
 		c := n.node(child)
 		x.GPUs, x.HeldGPUs = x.GPUs+c.GPUs, x.HeldGPUs+c.HeldGPUs
@@ -178,7 +200,7 @@ func (o *options) printTrees(w io.Writer, trees []Tree) {
 			fmt.Fprintln(w)
 		}
 		rows := [][]string{{"NAME", "NEEDS", "BOUND", "EXIST", "READY", "GPUS", "STATE", "WHERE"}}
-		rows = append(rows, rowsOf(&t.Node, t.Name, "", "", t.Phase)...)
+		rows = append(rows, rowsOf(&t.Node, t.Name, "", "", t.Phase, t.taken)...)
 		o.table(w, rows)
 		if t.Reason != "" {
 			o.section(w, "why", clauses(t.Reason+": "+t.Message)...)
@@ -204,8 +226,8 @@ const maxAlike = 3
 
 // rowsOf returns the rows of a node and those below it. prefix is drawn before its name, below before those of its
 // children.
-func rowsOf(n *Node, name, prefix, below, state string) [][]string {
-	row := []string{prefix + name, message.Count(n.Need, unitOf(n)), fmt.Sprint(n.Bound), fmt.Sprint(n.Exist), fmt.Sprint(n.Ready), "", state, n.Where}
+func rowsOf(n *Node, name, prefix, below, state string, now time.Time) [][]string {
+	row := []string{prefix + name, message.Count(n.Need, unitOf(n)), fmt.Sprint(n.Bound), fmt.Sprint(n.Exist), fmt.Sprint(n.Ready), "", state + n.lifecyclePart.state(now), n.Where}
 	if n.GPUs > 0 {
 		row[5] = fmt.Sprintf("%d/%d", n.HeldGPUs, n.GPUs)
 	}
@@ -228,7 +250,7 @@ func rowsOf(n *Node, name, prefix, below, state string) [][]string {
 		if i == len(n.Children) {
 			branch, stem = "└ ", "  "
 		}
-		rows = append(rows, rowsOf(child, name, below+branch, below+stem, state)...)
+		rows = append(rows, rowsOf(child, name, below+branch, below+stem, state, now)...)
 	}
 	return rows
 }

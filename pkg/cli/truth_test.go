@@ -8,10 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/snapshot"
@@ -80,6 +84,26 @@ func TestOwnerWithoutAGang(t *testing.T) {
 	expect(t, s, 1, []string{"job plain has no gang: its pods name no PodGroup"}, nil, "why", "plain")
 }
 
+// A PodCliqueSet without a PodGroup says why it has none.
+func TestSetWithoutAGang(t *testing.T) {
+	t.Parallel()
+	for want, edit := range map[string]func(*v1alpha1.PodCliqueSet){
+		"it has no status; muster-controller does not run, or leaves it to another controller": func(set *v1alpha1.PodCliqueSet) { set.Status = v1alpha1.PodCliqueSetStatus{} },
+		"its spec.replicas is 0": func(set *v1alpha1.PodCliqueSet) { set.Spec.Replicas = 0 },
+		"no level is known":      func(*v1alpha1.PodCliqueSet) {},
+		"it has failed: MaxRestartsExceeded: 3 restarts": func(set *v1alpha1.PodCliqueSet) {
+			set.Status.Conditions = append(set.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMaxRestartsExceeded, Message: "3 restarts"})
+		},
+	} {
+		set := &v1alpha1.PodCliqueSet{ObjectMeta: metav1.ObjectMeta{Name: "chat", Namespace: "ml"}, Spec: v1alpha1.PodCliqueSetSpec{Replicas: 1}}
+		set.Status = v1alpha1.PodCliqueSetStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{{Type: v1alpha1.ConditionAvailable, Status: metav1.ConditionFalse, Message: "no level is known"}}}
+		edit(set)
+		s := &scene{objects: []runtime.Object{set}}
+		expect(t, s, 1, []string{"podcliqueset chat has no gang: " + want}, nil, "why", "pcs/chat")
+		expect(t, s, 1, []string{"did you mean podcliqueset/chat?"}, nil, "tree", "chats")
+	}
+}
+
 // A gang that has ended does not run, and one that would start does not wait for a reason.
 func TestGangsThatDoNotWait(t *testing.T) {
 	t.Parallel()
@@ -119,6 +143,48 @@ func TestUnreadPriorityClasses(t *testing.T) {
 	}
 	if _, out, errs := run(t, 120, "why", "b", "-n", "ml", "--snapshot", name); strings.Contains(out, "does not exist") || !strings.Contains(errs, "priorityclasses") {
 		t.Errorf("%s%s", out, errs)
+	}
+}
+
+// What a file or a cluster calls things does not rule the terminal.
+func TestTextsDoNotRuleTheTerminal(t *testing.T) {
+	t.Parallel()
+	const evil = "\x1b[2J\a\r\u202e\u009b7m\n"
+	s := (&scene{}).nodes(3, func(i int, w *wrappers.NodeWrapper) {
+		w.Label(corev1.LabelTopologyZone, "z"+evil)
+		switch i {
+		case 0:
+			w.Taint("t"+evil, "v"+evil)
+		case 1:
+			w.Unschedulable()
+		}
+	})
+	for _, o := range s.objects {
+		o.(*corev1.Node).Name += evil
+	}
+	s.class("low"+evil, 100).class("high"+evil, 1000)
+	s.gang(wrappers.MakePodGroup("full"+evil, "ml").UID("full").MinMember(1), members("full"+evil, 1, 8, "node-0002"+evil)...)
+	group := wrappers.MakePodGroup("b", "ml").UID("b").MinMember(2).Condition(v2alpha2.ConditionSatisfied, metav1.ConditionFalse, v2alpha2.ReasonInsufficientGPUs, evil)
+	s.gang(group, members("b", 2, 4)...)
+	written := s.objects[len(s.objects)-3].(*v2alpha2.PodGroup)
+	written.Status.Reason, written.Status.ObservedGeneration, written.Status.Placement = v2alpha2.Reason(evil), 1, evil
+	x := s.snapshot()
+	x.Unread = []snapshot.Unread{{Resource: "services" + evil, Why: "error" + evil, Without: "spread" + evil}}
+	name := filepath.Join(t.TempDir(), "cluster.json.gz")
+	if err := writeFile(name, x.Write); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"why", "b"}, {"why", "full" + evil}, {"why", "b" + evil}, {"why", "--all"}, {"tree", "b"}, {"tree", "full" + evil}, {"top"}, {"doctor"},
+		{"what-if", "--drain", "node-0002" + evil}, {"what-if", "--drain", "node" + evil}, {"what-if", "-f", "testdata/two-jobs.yaml"},
+		{"lint", "-f", evil}, {"top", "-o", evil},
+	} {
+		for _, width := range []int{40, 120} {
+			_, out, errs := run(t, width, append([]string{"-n", "ml", "--snapshot", name}, args...)...)
+			if at := strings.IndexFunc(out+errs, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); at >= 0 || out+errs == "" {
+				t.Errorf("%q: a character at %d of %q", args, at, out+errs)
+			}
+		}
 	}
 }
 

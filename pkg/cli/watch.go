@@ -36,13 +36,17 @@ func (o *options) run(ctx context.Context, draw func(ctx context.Context, o *opt
 		return err
 	}
 	o.warnUnread(watcher.Snapshot())
+	if late := watcher.Unwatched(); len(late) > 0 {
+		o.complain("warning", "you may list, but not watch, "+strings.Join(late, ", ")+" of the whole cluster: changes of them are seen late")
+	}
 	last := ""
 	return o.onChanges(ctx, watcher, func(lost string) error {
 		var out bytes.Buffer
 		on := *o
 		on.Out = &out
 		if err := on.drawOnce(ctx, watcher, draw); err != nil {
-			fmt.Fprintln(&out, "error:", err) // it may be there again
+			on.Err = &out
+			on.complain("error", err.Error()) // it may be there again
 		}
 		if out.String()+lost != last {
 			last = out.String() + lost
@@ -121,7 +125,7 @@ func (o *options) show(text, lost string) {
 		fmt.Fprintf(&out, "%s\n", o.now().Format(time.DateTime))
 	}
 	if lost != "" && o.output != "" {
-		fmt.Fprintln(o.Err, "warning:", lost)
+		o.complain("warning", lost)
 	} else if lost != "" {
 		for _, line := range wrap(lost, o.width()) {
 			out.WriteString(o.colour(red, line) + "\n")

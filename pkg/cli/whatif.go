@@ -81,6 +81,7 @@ JobSets, LeaderWorkerSets, RayClusters, RayJobs, TrainJobs with their runtime, o
 	}
 	cmd.Flags().StringSliceVarP(&files, "filename", "f", nil, "Manifests: files, folders, or - for the standard input.")
 	cmd.Flags().StringSliceVar(&drain, "drain", nil, "Nodes that are drained before.")
+	_ = cmd.RegisterFlagCompletionFunc("drain", o.completeNames("nodes", false))
 	cmd.Flags().IntVar(&count, "count", 0, "Say how many copies of the manifests would start beside each other, up to this number.")
 	return cmd
 }
@@ -100,6 +101,14 @@ func (o *options) whatIf(ctx context.Context, files, drain []string, count int) 
 	if err != nil {
 		return err
 	}
+	if m != nil {
+		if err := m.addSets(w.snapshot); err != nil {
+			return err
+		}
+		if err := m.isPlannable(); err != nil {
+			return err
+		}
+	}
 	x := &WhatIf{typeMeta: metaOf("WhatIf"), Fits: true, Taken: w.snapshot.Taken}
 	if len(drain) > 0 {
 		if err := w.drain(ctx, drain, x); err != nil {
@@ -111,7 +120,7 @@ func (o *options) whatIf(ctx context.Context, files, drain []string, count int) 
 			return err
 		}
 		if len(m.ignored) > 0 {
-			fmt.Fprintf(o.Err, "warning: ignored, they make no pods: %s\n", strings.Join(m.ignored, ", "))
+			o.complain("warning", "ignored, they make no pods: "+strings.Join(m.ignored, ", "))
 		}
 		if err := w.start(ctx, m, x); err != nil {
 			return err
@@ -371,7 +380,7 @@ func (o *options) printWhatIf(w io.Writer, x *WhatIf) {
 			verdictRuns: o.colour(green, "GOES ON"), verdictStarts: o.colour(green, "STARTS"), verdictPreempts: o.colour(yellow, "PREEMPTS"),
 			verdictWaits: o.colour(red, "WAITS"),
 		}[g.Verdict]
-		fmt.Fprintln(w, o.colour(bold, g.Gang)+"  "+verdict)
+		fmt.Fprintln(w, o.colour(bold, printable(g.Gang))+"  "+verdict)
 		if g.Reason != "" && g.Verdict == verdictWaits {
 			o.section(w, "why", clauses(g.Reason+": "+g.Message)...)
 		} else if g.Message != "" {

@@ -51,6 +51,8 @@ type Explanation struct {
 	AheadTotal int      `json:"aheadTotal,omitempty"`
 	// Holders hold GPUs, those that hold most first, at most five.
 	Holders []Holder `json:"holders,omitempty"`
+	// Set is the state of the PodCliqueSet that the gang is a replica of. nil: of none.
+	Set *SetState `json:"podCliqueSet,omitempty"`
 	// Advice are changes after which it would start. nil: it runs, or would start.
 	Advice *advice.Advice `json:"advice,omitempty"`
 	// Taken is when the cluster was read.
@@ -87,7 +89,7 @@ func newWhy(o *options) *cobra.Command {
 		Use: "why [KIND/]NAME | why --all", Short: "Say why a gang waits, and what would let it start now",
 		Long: `Say why a gang waits, and the smallest changes after which it would start now. NAME is a PodGroup, a pod, or an owner of pods, such as a
 PodCliqueSet, a Job or a JobSet. The gang is planned by muster-scheduler's own code on what is read, and so is each change before it is
-printed.`,
+printed. Of a PodCliqueSet also: why it is not available, what its update waits for, and when what is below its minimum is terminated.`,
 		Example: `  kubectl muster why train
   kubectl muster why job/train -n ml
   kubectl muster why pod/train-0 -o json
@@ -112,6 +114,7 @@ printed.`,
 			})
 		},
 	}
+	cmd.ValidArgsFunction = o.completeNames("podgroups."+v2alpha2.GroupName, true)
 	o.addWatch(cmd)
 	cmd.Flags().DurationVar(&o.limit, "limit", time.Second, "How long changes are tried.")
 	cmd.Flags().BoolVar(&all, "all", false, "All gangs that wait, in all namespaces, by reason.")
@@ -133,6 +136,7 @@ func (o *options) why(ctx context.Context, w *world, keys []gangs.Key) error {
 			break
 		}
 	}
+	chosen.Set = w.setOf(gangs.Key{Namespace: chosen.Namespace, Name: chosen.Name})
 	if err := o.print(chosen, func(out io.Writer) { o.printExplanation(out, chosen, len(keys)) }); err != nil {
 		return err
 	}
@@ -305,7 +309,7 @@ func (o *options) printExplanation(w io.Writer, x *Explanation, of int) {
 	if x.Phase == string(v2alpha2.PodGroupCompleted) {
 		verdict, colour = "COMPLETED", green
 	}
-	name := x.Namespace + "/" + x.Name
+	name := printable(x.Namespace + "/" + x.Name)
 	head, length := o.colour(bold, name)+"  "+o.colour(colour, verdict), utf8.RuneCountInString(name)+2+len(verdict)
 	if x.Since != nil && x.Verdict == verdictWaits {
 		since := " " + age(*x.Since, x.Taken)
@@ -357,6 +361,7 @@ func (o *options) printExplanation(w io.Writer, x *Explanation, of int) {
 		o.section(w, "hold", "GPUs: "+strings.Join(parts, ", "))
 	}
 	o.printAdvice(w, x.Advice)
+	o.printSet(w, x.Set, x.Taken)
 }
 
 // printAdvice prints the changes after which a gang would start.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -30,6 +31,7 @@ type world struct {
 	snapshot *snapshot.Snapshot
 	pods     []*corev1.Pod
 	claims   map[types.NamespacedName]*resourcev1.ResourceClaim // nil: as in the snapshot
+	sets     map[types.UID]*SetState                            // of PodCliqueSets that were asked for
 }
 
 // restConfig returns how the API server is reached.
@@ -71,6 +73,27 @@ func (o *options) read(ctx context.Context) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
+// completionLimit is how long a completion waits for the API server.
+const completionLimit = 3 * time.Second
+
+// names returns the names of the objects of a resource ("podgroups.scheduling.run.ai") in a namespace; "": everywhere.
+func (o *options) names(ctx context.Context, resource, namespace string) ([]string, error) {
+	if o.snapshot != "" {
+		s, err := o.read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return s.Names(resource, namespace), nil
+	}
+	config, err := o.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionLimit)
+	defer cancel()
+	return snapshot.ReadNames(ctx, config, resource, namespace)
+}
+
 // newWorld returns the world of a snapshot. It uses resources until ctx ends.
 func newWorld(ctx context.Context, s *snapshot.Snapshot) (*world, error) {
 	config, err := profile.Default()
@@ -85,7 +108,7 @@ func newWorld(ctx context.Context, s *snapshot.Snapshot) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{snapshot: s, pods: snapshot.All[*corev1.Pod](s)}
+	w := &world{snapshot: s, pods: snapshot.All[*corev1.Pod](s), sets: map[types.UID]*SetState{}}
 	w.Cluster = advice.NewCluster(offline, snapshot.All[*corev1.Node](s), w.pods, snapshot.All[*schedulingv1.PriorityClass](s))
 	return w, nil
 }
@@ -124,7 +147,7 @@ func (o *options) world(ctx context.Context) (*world, error) {
 func (o *options) warnUnread(s *snapshot.Snapshot) {
 	for _, u := range s.Unread {
 		if u.Why != snapshot.WhyMissing {
-			fmt.Fprintf(o.Err, "warning: %s could not be listed (%s): answers are given without %s\n", u.Resource, u.Why, u.Without)
+			o.complain("warning", fmt.Sprintf("%s could not be listed (%s): answers are given without %s", u.Resource, u.Why, u.Without))
 		}
 	}
 }

@@ -40,6 +40,8 @@ var Kinds = []Kind{
 	of[*v2alpha2.PodGroup, *v2alpha2.PodGroupList](v2alpha2.SchemeGroupVersion, "PodGroup", "podgroups", ""),
 	of[*topologyv1alpha1.Topology, *topologyv1alpha1.TopologyList](topologyv1alpha1.SchemeGroupVersion, "Topology", "topologies",
 		"the levels of Topologies"),
+	of[*grovev1alpha1.ClusterTopologyBinding, *grovev1alpha1.ClusterTopologyBindingList](grovev1alpha1.SchemeGroupVersion, "ClusterTopologyBinding",
+		"clustertopologybindings", "the topology constraints of PodCliqueSets of manifests"),
 	of[*schedulingv1.PriorityClass, *schedulingv1.PriorityClassList](schedulingv1.SchemeGroupVersion, "PriorityClass", "priorityclasses",
 		"the priorities of PodGroups that name a class"),
 	of[*corev1.Namespace, *corev1.NamespaceList](corev1.SchemeGroupVersion, "Namespace", "namespaces", "affinity to pods of other namespaces"),
@@ -67,13 +69,19 @@ var Kinds = []Kind{
 	of[*batchv1.Job, *batchv1.JobList](batchv1.SchemeGroupVersion, "Job", "jobs", "names of Jobs").
 		stripped(func(o client.Object) { stripTemplate(&o.(*batchv1.Job).Spec.Template) }),
 	of[*grovev1alpha1.PodCliqueSet, *grovev1alpha1.PodCliqueSetList](grovev1alpha1.SchemeGroupVersion, "PodCliqueSet", "podcliquesets",
-		"names of PodCliqueSets").stripped(func(o client.Object) { stripSet(o.(*grovev1alpha1.PodCliqueSet)) }),
+		"names and states of PodCliqueSets").stripped(func(o client.Object) { stripSet(o.(*grovev1alpha1.PodCliqueSet)) }),
+	of[*grovev1alpha1.PodCliqueScalingGroup, *grovev1alpha1.PodCliqueScalingGroupList](grovev1alpha1.SchemeGroupVersion, "PodCliqueScalingGroup",
+		"podcliquescalinggroups", breaches),
+	of[*grovev1alpha1.PodClique, *grovev1alpha1.PodCliqueList](grovev1alpha1.SchemeGroupVersion, "PodClique", "podcliques", breaches).
+		stripped(func(o client.Object) { stripPodSpec(&o.(*grovev1alpha1.PodClique).Spec.PodSpec) }),
 }
 
 const (
 	volumes = "where volumes are"
 	devices = "the devices of claims"
 	spread  = "default spreading, which only decides among nodes that fit"
+
+	breaches = "breaches, updates and attempts of parts of PodCliqueSets"
 )
 
 // of returns the kind of the types.

@@ -8,6 +8,8 @@
 package snapshot
 
 import (
+	"reflect"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,6 +51,19 @@ func All[T client.Object](s *Snapshot) []T {
 		}
 	}
 	return all
+}
+
+// Names returns the names of the objects of a resource, "podgroups.scheduling.run.ai", in a namespace; "": in all.
+func (s *Snapshot) Names(resource, namespace string) []string {
+	at := slices.IndexFunc(Kinds, func(k Kind) bool { return k.qualified() == resource })
+	kind := reflect.TypeOf(Kinds[at].new())
+	var names []string
+	for _, object := range s.Objects {
+		if o, ok := object.(client.Object); ok && reflect.TypeOf(object) == kind && (namespace == "" || o.GetNamespace() == namespace) {
+			names = append(names, o.GetName())
+		}
+	}
+	return names
 }
 
 // IsUnread returns why the objects of a kind could not be read. "": they were.

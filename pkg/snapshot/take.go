@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -58,6 +60,26 @@ func Take(ctx context.Context, config *rest.Config, by string, now time.Time) (*
 	return s, nil
 }
 
+// ReadNames returns the names of the objects of a resource, "podgroups.scheduling.run.ai", in a namespace; "": in all.
+// The resource is one of a snapshot.
+func ReadNames(ctx context.Context, config *rest.Config, resource, namespace string) ([]string, error) {
+	c, _, err := connect(config)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(Kinds, func(k Kind) bool { return k.qualified() == resource })
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(Kinds[at].GroupVersion().WithKind(Kinds[at].Kind + "List"))
+	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
+}
+
 // connect returns a client of all kinds, and the version of the API server, "" if it does not say.
 func connect(config *rest.Config) (c client.WithWatch, server string, err error) {
 	scheme, err := newScheme()
@@ -84,11 +106,16 @@ func (k *Kind) qualified() string { return strings.TrimSuffix(k.Resource+"."+k.G
 func neededError(k *Kind, why string) error {
 	switch why {
 	case WhyForbidden:
-		return fmt.Errorf("you may not list %s of the whole cluster, without which nothing can be said: ask for a ClusterRole with the verb list for it", k.qualified())
+		return forbiddenError(k, "list", "nothing can be said")
 	case WhyMissing:
 		return fmt.Errorf("the API server has no %s: install the CRDs of Muster", k.qualified())
 	}
 	return fmt.Errorf("reading %s: %s", k.qualified(), why)
+}
+
+// forbiddenError returns the error for a right that the user lacks.
+func forbiddenError(k *Kind, verb, without string) error {
+	return fmt.Errorf("you may not %s %s of the whole cluster, without which %s: ask for a ClusterRole with the verb %s for it", verb, k.qualified(), without, verb)
 }
 
 // whyUnread returns Unread.Why for the error of a list.

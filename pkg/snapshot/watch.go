@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -27,8 +28,8 @@ type Watcher struct {
 	changed    chan struct{} // of capacity 1
 }
 
-// Watch reads a cluster and watches it until ctx ends. It returns when all kinds have been read; the error is that of
-// Take. Kinds that may be read later, because rights or definitions change, are read then.
+// Watch reads a cluster and watches it until ctx ends. It returns when all kinds have been read and are watched; the
+// error is that of Take. Kinds that may be read later, because rights or definitions change, are read then.
 func Watch(ctx context.Context, config *rest.Config, by string, now func() time.Time) (*Watcher, error) {
 	c, server, err := connect(config)
 	if err != nil {
@@ -50,6 +51,8 @@ func Watch(ctx context.Context, config *rest.Config, by string, now func() time.
 		}
 		why, _ := k.unread()
 		switch {
+		case why == "" && k.Needed() && k.isUnwatched():
+			return nil, forbiddenError(k.Kind, "watch", "no change is seen")
 		case why == "":
 		case k.Needed():
 			return nil, neededError(k.Kind, why)
@@ -82,10 +85,25 @@ func (w *Watcher) Snapshot() *Snapshot {
 	return s
 }
 
+// Unwatched returns the kinds that may be read, but not watched, as "priorityclasses.scheduling.k8s.io": they are read
+// again from time to time.
+func (w *Watcher) Unwatched() []string {
+	var names []string
+	for _, k := range w.kinds {
+		if why, _ := k.unread(); why == "" && k.isUnwatched() {
+			names = append(names, k.qualified())
+		}
+	}
+	return names
+}
+
 // Lost returns since when, and why, what is known is not up to date. "": it is.
 func (w *Watcher) Lost() (why string, since time.Time) {
 	for _, k := range w.kinds {
 		text, at := k.unread()
+		if k.Needed() && (text == WhyForbidden || text == WhyMissing) {
+			text = neededError(k.Kind, text).Error()
+		}
 		if text != "" && text != WhyForbidden && text != WhyMissing && (why == "" || at.Before(since)) {
 			why, since = text, at
 		}
@@ -106,12 +124,13 @@ type watchedKind struct {
 	cache.Store
 	client client.WithWatch
 	w      *Watcher
-	tried  chan struct{} // closed after the first attempt to read all objects
+	tried  chan struct{} // closed after the first attempt to read all objects and to watch them
 	once   sync.Once
 
-	mu    sync.Mutex
-	why   string    // guarded by mu: whyUnread of the last request
-	since time.Time // guarded by mu: when it became so
+	mu        sync.Mutex
+	why       string    // guarded by mu: whyUnread of the last request, but that of a watch that is forbidden
+	since     time.Time // guarded by mu: when it became so
+	unwatched bool      // guarded by mu: the last watch was forbidden
 }
 
 // unread returns whyUnread of the last request, and since when it is so.
@@ -119,6 +138,13 @@ func (k *watchedKind) unread() (why string, since time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.why, k.since
+}
+
+// isUnwatched reports whether the last watch was forbidden.
+func (k *watchedKind) isUnwatched() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.unwatched
 }
 
 // note notes how a request ended.
@@ -150,9 +176,17 @@ func (k *watchedKind) list(ctx context.Context, options metav1.ListOptions) (run
 
 func (k *watchedKind) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	stream, err := k.client.Watch(ctx, k.newList(), &client.ListOptions{Raw: &options})
-	if ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return stream, err
+	}
+	forbidden := apierrors.IsForbidden(err) // the list before was not
+	k.mu.Lock()
+	k.unwatched = forbidden
+	k.mu.Unlock()
+	if !forbidden {
 		k.note(err)
 	}
+	k.once.Do(func() { close(k.tried) })
 	return stream, err
 }
 
@@ -164,7 +198,6 @@ func (k *watchedKind) Replace(objects []any, version string) error {
 	for _, object := range objects {
 		k.stripObject(object.(client.Object))
 	}
-	defer k.once.Do(func() { close(k.tried) })
 	return k.after(k.Store.Replace(objects, version))
 }
 

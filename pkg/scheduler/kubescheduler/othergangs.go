@@ -5,16 +5,19 @@ package kubescheduler
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
+	"k8s.io/apiserver/pkg/util/feature"
+	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/features"
 	schedconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
-// GangGates bring kube-scheduler's own gangs into its loop. Each of the others needs the first one.
-var GangGates = []featuregate.Feature{
+// gangGates bring kube-scheduler's own gangs into its loop. Each of the others needs the first one.
+var gangGates = []featuregate.Feature{
 	features.GenericWorkload, features.GangScheduling, features.WorkloadAwarePreemption, features.TopologyAwareWorkloadScheduling,
 }
 
@@ -25,7 +28,7 @@ var gangPlugins = []string{names.GangScheduling, names.TopologyPlacementGenerato
 // G28.
 func RefuseGangGates(enabled func(featuregate.Feature) bool) error {
 	var on, off []string
-	for _, gate := range GangGates {
+	for _, gate := range gangGates {
 		if enabled(gate) {
 			on, off = append(on, string(gate)), append(off, string(gate)+"=false")
 		}
@@ -35,6 +38,27 @@ func RefuseGangGates(enabled func(featuregate.Feature) bool) error {
 	}
 	return fmt.Errorf("feature gates %s bring kube-scheduler's own gangs into the queue of muster-scheduler, where two schedulers would bind the pods of one gang: "+
 		"start it with --feature-gates=%s; it reads the PodGroups of scheduling.k8s.io without them", strings.Join(on, ", "), strings.Join(off, ","))
+}
+
+// RefuseGangFlags is RefuseGangGates for the values of --feature-gates of another process, in their order. Gates that
+// this version of Kubernetes does not have are ignored. An error also says that the gates are not valid together.
+func RefuseGangFlags(values []string) error {
+	gates := feature.DefaultMutableFeatureGate.DeepCopy()
+	known, settings := gates.GetAll(), map[string]bool{}
+	for _, setting := range strings.Split(strings.Join(values, ","), ",") {
+		gate, is, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(setting), basecompatibility.DefaultKubeComponent+":"), "=")
+		if _, has := known[featuregate.Feature(gate)]; has {
+			on, err := strconv.ParseBool(is)
+			if err != nil {
+				return fmt.Errorf("feature gate %s: %w", gate, err)
+			}
+			settings[gate] = on
+		}
+	}
+	if err := gates.SetFromMap(settings); err != nil {
+		return err
+	}
+	return RefuseGangGates(gates.Enabled)
 }
 
 // RefuseGangPlugins returns an error if a profile enables a plugin of kube-scheduler's own gangs.

@@ -57,13 +57,13 @@ func gang(t *testing.T, name string) {
 	}
 }
 
-// allow lets a user list and watch resources, "group/resource".
-func allow(t *testing.T, user string, resources ...string) {
+// allow gives a user verbs on resources, "group/resource".
+func allow(t *testing.T, user string, verbs []string, resources ...string) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}
 	for _, r := range resources {
 		group, resource, _ := strings.Cut(r, "/")
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"list", "watch"}})
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs})
 	}
 	roles := cluster.Client().RbacV1()
 	if _, err := roles.ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
@@ -160,7 +160,7 @@ func TestCLI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allow(t, "reader", "/nodes", "/pods", v2alpha2.GroupName+"/podgroups")
+	allow(t, "reader", []string{"list", "watch"}, "/nodes", "/pods", v2alpha2.GroupName+"/podgroups")
 	until(t, "the rights of the reader", func(ctx context.Context) bool {
 		code, out, errs = run(ctx, reader, "why", "g")
 		return code == 2
@@ -168,6 +168,8 @@ func TestCLI(t *testing.T) {
 	if !strings.Contains(out, "NodesUnavailable") || !strings.Contains(errs, "warning: priorityclasses.scheduling.k8s.io could not be listed (forbidden)") {
 		t.Errorf("a reader sees %q, %q", out, errs)
 	}
+
+	mayNotWatch(t)
 
 	// What was advised lets it start.
 	cordon(false)
@@ -187,6 +189,44 @@ func TestCLI(t *testing.T) {
 	watched(t, admin)
 }
 
+// mayNotWatch: a right to watch that is missing is named; what nothing is said without ends the command.
+func mayNotWatch(t *testing.T) {
+	t.Helper()
+	lister, err := cluster.Kubeconfig("lister")
+	if err != nil {
+		t.Fatal(err)
+	}
+	allow(t, "lister", []string{"list"}, "/nodes", "/pods", v2alpha2.GroupName+"/podgroups", "scheduling.k8s.io/priorityclasses")
+	var code int
+	var errs string
+	until(t, "the rights of the lister", func(ctx context.Context) bool {
+		code, _, errs = run(ctx, lister, "why", "g")
+		return code == 2
+	})
+	if code, _, errs = run(t.Context(), lister, "why", "g", "--watch"); code != 1 || !strings.Contains(errs, "you may not watch nodes of the whole cluster, without which no change is seen") {
+		t.Errorf("without the right to watch: exit code %d, %q", code, errs)
+	}
+	allow(t, "lister-watcher", []string{"watch"}, "/nodes", "/pods", v2alpha2.GroupName+"/podgroups")
+	if _, err := cluster.Client().RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "lister-watches"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "lister-watcher"},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "lister"}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the name of what is not watched", func(ctx context.Context) bool {
+		ctx, cancel := context.WithCancel(ctx)
+		var out, problems screen
+		ended := make(chan int, 1)
+		go func() {
+			ended <- cli.Run(ctx, []string{"kubectl-muster", "--kubeconfig", lister, "why", "g", "--watch"}, cli.Streams{In: strings.NewReader(""), Out: &out, Err: &problems, Width: 80})
+		}()
+		until(t, "a screen, or an error", func(context.Context) bool { return out.last() != "" || len(ended) > 0 })
+		cancel()
+		code = <-ended
+		return code == 0 && strings.Contains(problems.all(), "warning: you may list, but not watch, priorityclasses.scheduling.k8s.io of the whole cluster")
+	})
+}
+
 // doctor: what the API server says about Muster, whose programs run outside the cluster here.
 func doctor(t *testing.T, kubeconfig string) {
 	t.Helper()
@@ -201,6 +241,7 @@ func doctor(t *testing.T, kubeconfig string) {
 	}
 	for name, want := range map[string]string{
 		"clock": "ok: this machine's clock agrees", "muster-scheduler": "problem: Lease muster-system/muster-scheduler does not exist", "muster-controller": "problem: Lease muster-system/muster-controller does not exist",
+		"CRDs": "ok: the API server serves scheduling.run.ai/v2alpha2, grove.io/v1alpha1, kai.scheduler/v1alpha1", "rights of muster-scheduler": "ok: all that it needs",
 		"gangs of Kubernetes": "ok: the feature gate GenericWorkload of the API server is off", "programs": "unknown: there is no Deployment muster-system/muster-scheduler",
 	} {
 		if !strings.HasPrefix(states[name], want) {
@@ -257,6 +298,12 @@ func (s *screen) Write(text []byte) (int, error) {
 	defer s.mu.Unlock()
 	s.times = append(s.times, string(text))
 	return len(text), nil
+}
+
+func (s *screen) all() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(s.times, "")
 }
 
 func (s *screen) last() string {

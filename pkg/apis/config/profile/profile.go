@@ -45,15 +45,16 @@ func Default() (*kubeconfig.KubeSchedulerConfiguration, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := decode(file)
+	cfg, err := Decode(file)
 	if err != nil {
 		return nil, fmt.Errorf("decoding the built-in configuration: %w", err)
 	}
 	return cfg, nil
 }
 
-// decode decodes a file as kube-scheduler does, see cmd/kube-scheduler/app/options/configfile.go.
-func decode(file []byte) (*kubeconfig.KubeSchedulerConfiguration, error) {
+// Decode returns the configuration of a file, decoded as kube-scheduler does, see
+// cmd/kube-scheduler/app/options/configfile.go. An error is one with which muster-scheduler does not start.
+func Decode(file []byte) (*kubeconfig.KubeSchedulerConfiguration, error) {
 	obj, gvk, err := kubescheme.Codecs.UniversalDecoder().Decode(file, nil, nil)
 	if err != nil {
 		return nil, err

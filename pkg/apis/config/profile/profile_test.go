@@ -143,7 +143,7 @@ func TestAChangedFieldChangesNothingElse(t *testing.T) {
 			if file, err = tt.change(file); err != nil {
 				t.Fatal(err)
 			}
-			got, err := decode(file)
+			got, err := Decode(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -202,7 +202,7 @@ func TestPluginOrder(t *testing.T) {
 // For a pod without a gang, the stock plugins run with the stock arguments in the stock order.
 func TestAllElseIsTheStockScheduler(t *testing.T) {
 	t.Parallel()
-	stock, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"))
+	stock, err := Decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 // TestASecondProfileIsASecondStanza loads the example of docs/configuration.md.
 func TestASecondProfileIsASecondStanza(t *testing.T) {
 	t.Parallel()
-	cfg, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" + exampleOf(t, "## A second profile")))
+	cfg, err := Decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" + exampleOf(t, "## A second profile")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func exampleOf(t *testing.T, heading string) string {
 func TestArgumentsAsDocumented(t *testing.T) {
 	t.Parallel()
 	example := strings.NewReplacer("\n", "\n  ", "30s", "45s").Replace("\n" + exampleOf(t, "### Arguments of GangAdmission"))
-	cfg, err := decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: muster-scheduler" + example))
+	cfg, err := Decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: muster-scheduler" + example))
 	if err != nil {
 		t.Fatal(err)
 	}
