@@ -213,7 +213,7 @@ func (m *manifest) add(document []byte, namespace string) error {
 			return err
 		}
 		return m.addReplicaSet(set)
-	case "Job", "StatefulSet", "Deployment", "JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "TrainJob", "TrainingRuntime", "ClusterTrainingRuntime":
+	case "Job", "CronJob", "StatefulSet", "Deployment", "JobSet", "LeaderWorkerSet", "RayCluster", "RayJob", "RayService", "TrainJob", "TrainingRuntime", "ClusterTrainingRuntime":
 		if typed := typedWorkload(object.Kind); typed != nil { // an unknown field is an error
 			if err := decode(typed); err != nil {
 				return err
@@ -224,7 +224,7 @@ func (m *manifest) add(document []byte, namespace string) error {
 			return err
 		}
 		return m.addObject(u)
-	case "PyTorchJob", "MPIJob", "CronJob", "DaemonSet", "PodClique":
+	case "PyTorchJob", "MPIJob", "DaemonSet", "PodClique":
 		m.unplanned = append(m.unplanned, fmt.Sprintf("the pods of %s %s", object.Kind, object.Name))
 	default:
 		m.ignored = append(m.ignored, object.Kind+" "+object.Name)

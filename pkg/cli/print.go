@@ -56,7 +56,7 @@ const (
 )
 
 func (o *options) colour(code, text string) string {
-	if !o.Colour || text == "" {
+	if !o.Colour || code == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"

@@ -67,9 +67,9 @@ type Node struct {
 func newTree(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "tree [KIND/]NAME", Short: "Show what a gang is made of: what each part needs and has",
-		Long: `Show each node of a gang's tree, with what it needs and has, GPUs, where it runs, what is above the minimum, and of a PodCliqueSet breaches of
-minimums, updates and attempts. NAME is a PodGroup, a
-pod, or an owner of pods, such as a PodCliqueSet, a Job or a JobSet; all gangs of it are shown. Parts that are alike are shown once.`,
+		Long: `Show each node of a gang's tree, with what it needs and has, GPUs, where it runs, what is above the minimum, and of a PodCliqueSet breaches
+of minimums, updates and attempts. NAME is a PodGroup, a pod, or an owner of pods, such as a PodCliqueSet, a Job or a JobSet; all gangs of
+it are shown. Parts that are alike are shown once.`,
 		Example: "  kubectl muster tree pcs/chat -n web\n  kubectl muster tree jobset/train --watch",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -33,6 +33,8 @@ func typedWorkload(kind string) metav1.Object {
 		return &appsv1.StatefulSet{}
 	case "Deployment":
 		return &appsv1.Deployment{}
+	case "CronJob":
+		return &batchv1.CronJob{}
 	}
 	return nil
 }
@@ -40,6 +42,8 @@ func typedWorkload(kind string) metav1.Object {
 // addObject adds what becomes of a workload, or of an object that stands between a user and workloads.
 func (m *manifest) addObject(object *unstructured.Unstructured) error {
 	switch object.GetKind() {
+	case "CronJob":
+		return m.addCronJob(object)
 	case "RayJob":
 		return m.addRayJob(object)
 	case "RayService":
@@ -55,6 +59,20 @@ func (m *manifest) addObject(object *unstructured.Unstructured) error {
 		return nil
 	}
 	return m.addWorkload(object)
+}
+
+// addCronJob adds the next Job of a CronJob.
+func (m *manifest) addCronJob(object *unstructured.Unstructured) error {
+	template, _, err := unstructured.NestedMap(object.Object, "spec", "jobTemplate")
+	if err != nil {
+		return err
+	}
+	job := &unstructured.Unstructured{Object: template}
+	job.SetGroupVersionKind(batchv1.SchemeGroupVersion.WithKind("Job"))
+	job.SetNamespace(object.GetNamespace())
+	job.SetName(object.GetName() + "-next")
+	job.SetUID(uidOf("job", job.GetNamespace(), job.GetName()))
+	return m.addWorkload(job)
 }
 
 // addWorkload adds the PodGroups that muster-controller makes of a workload, and the pods that its controller makes.

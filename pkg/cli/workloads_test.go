@@ -42,6 +42,8 @@ spec:
 	}{
 		"a Job with a minimum": {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\nspec: {parallelism: 3, completions: 3, template: {" + marked + "}}", 0,
 			[]string{"ml/job-pi-", "STARTS", "node-0000: pi-0, pi-1", "node-0001: pi-2"}, []string{"note"}},
+		"the next Job of a CronJob": {"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: pi}\nspec: {schedule: '0 * * * *', jobTemplate: {spec: {parallelism: 3, completions: 3, template: {" + marked + "}}}}", 0,
+			[]string{"ml/job-pi-next-", "STARTS", "node-0000: pi-next-0, pi-next-1", "node-0001: pi-next-2"}, []string{"note"}},
 		"a Job without one is no gang": {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\nspec: {parallelism: 3, template: {" + spec + "}}", 1,
 			[]string{"the files have no gang to plan: 3 pods are scheduled alone"}, nil},
 		"a Job that is too large": {"apiVersion: batch/v1\nkind: Job\nmetadata: {name: pi}\nspec: {parallelism: 5, completions: 5, template: {" + marked + "}}", 2,
