@@ -3,8 +3,6 @@
 package gangs
 
 import (
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
@@ -53,22 +51,4 @@ func (p *Plan) amountOf(m *member, of func(*corev1.Pod) reservations.Amount) res
 		p.amounts[m.class] = amount
 	}
 	return amount
-}
-
-// isPassable reports whether room is all that other pods could take from the plan.
-func (w *Work) isPassable() bool {
-	return !w.TakesMoreThanRoom && !slices.ContainsFunc(w.Classes, needsMoreThanRoom)
-}
-
-// needsMoreThanRoom reports whether other pods may keep the pod from a node that has room for it: by affinity,
-// spreading, host ports or devices.
-func needsMoreThanRoom(pod *corev1.Pod) bool {
-	a := pod.Spec.Affinity
-	return len(pod.Spec.ResourceClaims) > 0 ||
-		a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool { return c.WhenUnsatisfiable == corev1.DoNotSchedule }) ||
-		slices.ContainsFunc(slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers), func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 })
-		})
 }

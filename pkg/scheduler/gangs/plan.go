@@ -105,7 +105,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	if len(w.Problem.Required) > 0 {
 		p.placed = w.Problem.Nodes
 	}
-	p.passable = w.isPassable()
+	p.passable = !w.TakesMoreThanRoom
 	for i := range placements {
 		pl, x := &placements[i], &p.members[i]
 		x.member, x.leaf, x.node = w.members[pl.Pod.Index], w.Tree.Group(pl.Leaf), pl.Node

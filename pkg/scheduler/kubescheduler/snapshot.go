@@ -157,11 +157,14 @@ func NewSnapshot(ctx context.Context, f framework.Framework, nodes []fwk.NodeInf
 	return w, nil
 }
 
-// TakesMoreThanRoom reports whether a pod of a class takes what is not seen on its node before the pod is there:
-// devices, also of an extended resource that a DeviceClass offers, a volume for an unbound claim, or, by hard
-// constraints of the profile too, a place in a larger domain.
+// TakesMoreThanRoom reports whether other pods may keep a pod of a class from a node that has room for it: it needs
+// devices, also of an extended resource that a DeviceClass offers, a volume for an unbound claim, a host port, or a
+// place in a larger domain, by required affinity or hard spreading, also that of the profile.
 func (w *Snapshot) TakesMoreThanRoom() bool {
-	return w.devices != nil || slices.ContainsFunc(w.classes, func(c *class) bool { return c.awaitsVolumes || c.spread != nil })
+	return w.devices != nil || slices.ContainsFunc(w.classes, func(c *class) bool {
+		return c.awaitsVolumes || c.spread != nil || len(c.info.GetRequiredAffinityTerms())+len(c.info.GetRequiredAntiAffinityTerms()) > 0 ||
+			len(c.info.Pod.Spec.ResourceClaims) > 0 || len(HostPorts(c.info.Pod)) > 0
+	})
 }
 
 // timeIsOver reports whether the plan's time is over. It may be given more.

@@ -20,6 +20,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -555,7 +556,6 @@ func randomCluster(rng *rand.Rand) ([]runtime.Object, []*corev1.Pod) {
 	return objects, classes
 }
 
-// Devices, volumes that are not bound, and places in domains are not known by the spec of a pod alone.
 func TestTakesMoreThanRoom(t *testing.T) {
 	t.Parallel()
 	const offered, provided = "example.com/offered", "example.com/provided"
@@ -564,10 +564,18 @@ func TestTakesMoreThanRoom(t *testing.T) {
 		spread corev1.UnsatisfiableConstraintAction // of the profile's default constraint; "": none
 		want   bool
 	}{
-		"room":                      {edit: func(p *wrappers.PodWrapper) { p.GPUs(1).HostPort(80).Resource(provided, resource.MustParse("1")) }},
-		"a bound claim":             {edit: func(p *wrappers.PodWrapper) { p.Claim("bound") }},
-		"an unbound claim":          {edit: func(p *wrappers.PodWrapper) { p.Claim("unbound") }, want: true},
-		"an offered resource":       {edit: func(p *wrappers.PodWrapper) { p.Resource(offered, resource.MustParse("1")) }, want: true},
+		"room":                {edit: func(p *wrappers.PodWrapper) { p.GPUs(1).Resource(provided, resource.MustParse("1")) }},
+		"a bound claim":       {edit: func(p *wrappers.PodWrapper) { p.Claim("bound") }},
+		"an unbound claim":    {edit: func(p *wrappers.PodWrapper) { p.Claim("unbound") }, want: true},
+		"an offered resource": {edit: func(p *wrappers.PodWrapper) { p.Resource(offered, resource.MustParse("1")) }, want: true},
+		"a host port":         {edit: func(p *wrappers.PodWrapper) { p.HostPort(80) }, want: true},
+		"affinity":            {edit: func(p *wrappers.PodWrapper) { p.TogetherWith("rack", "app", "u") }, want: true},
+		"anti-affinity":       {edit: func(p *wrappers.PodWrapper) { p.ApartFrom("rack", "app", "u") }, want: true},
+		"a claim of devices": {edit: func(p *wrappers.PodWrapper) {
+			p.Spec(func(s *corev1.PodSpec) {
+				s.ResourceClaims = []corev1.PodResourceClaim{{Name: "gpu", ResourceClaimName: ptr.To("gpu")}}
+			})
+		}, want: true},
 		"its own hard constraint":   {edit: func(p *wrappers.PodWrapper) { spread(p, "rack", "c", 1) }, want: true},
 		"a hard default constraint": {edit: func(*wrappers.PodWrapper) {}, spread: corev1.DoNotSchedule, want: true},
 		"a soft default constraint": {edit: func(*wrappers.PodWrapper) {}, spread: corev1.ScheduleAnyway},

@@ -105,7 +105,7 @@ func (q *Queue) untriedFrom(priority int32) []*corev1.Pod {
 	list := slices.Collect(maps.Values(q.untried.pods))
 	q.mu.Unlock()
 	list = slices.DeleteFunc(list, func(u untriedPod) bool {
-		return corev1helpers.PodPriority(u.pod) < priority || len(u.pod.Spec.SchedulingGates) > 0 || takesMoreThanRoom(u.pod)
+		return corev1helpers.PodPriority(u.pod) < priority || len(u.pod.Spec.SchedulingGates) > 0 || disturbsPlan(u.pod)
 	})
 	slices.SortFunc(list, func(a, b untriedPod) int {
 		return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b.pod), corev1helpers.PodPriority(a.pod)), cmp.Compare(a.seq, b.seq))
@@ -117,9 +117,9 @@ func (q *Queue) untriedFrom(priority int32) []*corev1.Pod {
 	return pods
 }
 
-// takesMoreThanRoom reports whether a pod could take from a plan what PromisedRoom does not count: whole domains, by
+// disturbsPlan reports whether a pod could take from a plan what PromisedRoom does not count: whole domains, by
 // required anti-affinity, or the last volume that a node can attach.
-func takesMoreThanRoom(pod *corev1.Pod) bool {
+func disturbsPlan(pod *corev1.Pod) bool {
 	a := pod.Spec.Affinity
 	return a != nil && a.PodAntiAffinity != nil && len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 ||
 		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
