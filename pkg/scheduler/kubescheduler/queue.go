@@ -165,6 +165,7 @@ func (q *Queue) recordUpdate(pod *corev1.Pod) todo {
 		return nothing
 	case p.place == gated: // it left its gang
 		delete(q.pods, pod.UID)
+		q.untried.add(pod)
 		return add
 	case ofGang && !p.gang && !p.cycling: // it joined a gang; a running cycle is not interrupted
 		p.place, p.gang = gated, true
@@ -398,17 +399,13 @@ func onlyRoomLacks(info *framework.QueuedPodInfo) bool {
 func (q *Queue) Gated() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return len(q.gatedPods())
-}
-
-// gatedPods returns the pods that wait outside of the stock queue. The caller holds mu.
-func (q *Queue) gatedPods() (pods []*corev1.Pod) {
+	n := 0
 	for _, p := range q.pods {
 		if p.place == gated {
-			pods = append(pods, p.pod)
+			n++
 		}
 	}
-	return pods
+	return n
 }
 
 // PendingPods implements queue.SchedulingQueue. For debugging.
@@ -416,8 +413,13 @@ func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
 	pods, summary := q.SchedulingQueue.PendingPods()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	outside := q.gatedPods()
-	return append(pods, outside...), fmt.Sprintf("%s; pods gated by their gangs: %d", summary, len(outside))
+	known := len(pods)
+	for _, p := range q.pods {
+		if p.place == gated {
+			pods = append(pods, p.pod)
+		}
+	}
+	return pods, fmt.Sprintf("%s; pods gated by their gangs: %d", summary, len(pods)-known)
 }
 
 // RepeatDeletion tells the pods that wait in the queue that this bound pod was deleted.

@@ -77,11 +77,12 @@ func TestPodsOfEqualOrHigherPriorityPassAPlan(t *testing.T) {
 	s.add(passer("z-equal").Priority(10).Obj(), passer("a-lower").Priority(9).Obj(), passer("y-higher").Priority(11).Obj(),
 		wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj(), passer("apart").Priority(10).ApartFrom("zone", "app", "x").Obj(),
 		passer("claims").Priority(10).Spec(withClaim).Obj(),
-		passer("joins").Priority(10).Obj(), passer("held").Priority(10).Obj(), passer("gated").Priority(10).Spec(gates).Obj(), passer("ungated").Priority(10).Spec(gates).Obj())
+		passer("joins").Priority(10).Obj(), passer("leaves").Priority(10).Gang("g").Obj(), passer("held").Priority(10).Obj(), passer("gated").Priority(10).Spec(gates).Obj(), passer("ungated").Priority(10).Spec(gates).Obj())
 	s.activate(wrappers.MakePod("leader", "ml").UID("leader").Gang("g").Priority(100).Obj())
 	s.q.Update(t.Context(), passer("joins").Priority(10).Obj(), passer("joins").Priority(10).Gang("g").Obj())
+	s.q.Update(t.Context(), passer("leaves").Priority(10).Gang("g").Obj(), passer("leaves").Priority(10).Obj())
 	s.q.Update(t.Context(), passer("ungated").Priority(10).Spec(gates).Obj(), passer("ungated").Priority(10).Obj())
-	if diff := gocmp.Diff([]string{"y-higher after 30", "z-equal after 30", "ungated after 30"}, s.cycles(980)); diff != "" {
+	if diff := gocmp.Diff([]string{"y-higher after 30", "z-equal after 30", "ungated after 30", "leaves after 30"}, s.cycles(980)); diff != "" {
 		t.Errorf("passed (-want +got):\n%s", diff)
 	}
 	if p := s.q.pods["z-equal"]; p == nil || !p.cycling {
