@@ -25,7 +25,8 @@ import (
 // offlineClaims is the API server of an Offline: it has its ResourceClaims, because the devices of a plan are written
 // into them, and refuses all other requests.
 type offlineClaims struct {
-	watcher *watch.FakeWatcher
+	changes chan watch.Event
+	watcher *watch.ProxyWatcher // of changes, until the informer stops
 
 	mu      sync.Mutex
 	claims  map[types.NamespacedName]*resourcev1.ResourceClaim // guarded by mu
@@ -34,7 +35,8 @@ type offlineClaims struct {
 
 // newOfflineClaims returns the claims among the objects. Those without a version get one.
 func newOfflineClaims(objects []runtime.Object) (c *offlineClaims, items []runtime.Object) {
-	c = &offlineClaims{watcher: watch.NewFake(), claims: map[types.NamespacedName]*resourcev1.ResourceClaim{}}
+	changes := make(chan watch.Event)
+	c = &offlineClaims{changes: changes, watcher: watch.NewProxyWatcher(changes), claims: map[types.NamespacedName]*resourcev1.ResourceClaim{}}
 	for _, object := range objects {
 		claim := object.(*resourcev1.ResourceClaim)
 		version, err := strconv.ParseInt(claim.ResourceVersion, 10, 64)
@@ -53,16 +55,19 @@ func newOfflineClaims(objects []runtime.Object) (c *offlineClaims, items []runti
 func (c *offlineClaims) set(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 	c.mu.Lock()
 	name := types.NamespacedName{Namespace: claim.Namespace, Name: claim.Name}
-	_, has := c.claims[name]
+	change := watch.Event{Type: watch.Added}
+	if _, has := c.claims[name]; has {
+		change.Type = watch.Modified
+	}
 	c.version++
 	claim = claim.DeepCopy()
 	claim.ResourceVersion = strconv.FormatInt(c.version, 10)
 	c.claims[name] = claim
 	c.mu.Unlock()
-	if has {
-		c.watcher.Modify(claim.DeepCopy())
-	} else {
-		c.watcher.Add(claim.DeepCopy())
+	change.Object = claim.DeepCopy()
+	select {
+	case c.changes <- change:
+	case <-c.watcher.StopChan(): // nobody reads it any more
 	}
 	return claim
 }

@@ -72,7 +72,7 @@ func NewOffline(ctx context.Context, cfg *Configuration, factories map[string]Pl
 	var all []cache.SharedIndexInformer
 	for _, kind := range OfflineKinds {
 		var items []runtime.Object
-		changes := watch.NewFake() // none
+		var changes watch.Interface = watch.NewFake() // none
 		switch kind.(type) {
 		case *corev1.Node, *corev1.Pod: // they go into the scheduler's cache directly, without its queue
 		case *resourcev1.ResourceClaim:
@@ -167,7 +167,7 @@ func (o *Offline) RemovePod(pod *corev1.Pod) error {
 // knownList is what an informer reads: objects, and later changes of them.
 type knownList struct {
 	items   []runtime.Object
-	changes *watch.FakeWatcher
+	changes watch.Interface
 }
 
 // List implements cache.Lister.
