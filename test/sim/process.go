@@ -28,7 +28,6 @@ import (
 	"github.com/muster-project/muster/pkg/classes"
 	"github.com/muster-project/muster/pkg/controllers"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/controllers/metrics"
 )
 
 // errCrashed is the error of every request of a process that has crashed.
@@ -64,7 +63,6 @@ type controllerQueue struct {
 // events.
 func start(api *API, recorder events.EventRecorder, lease func() *coordinationv1.Lease) (*process, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	metrics.ResetReplacements()
 	options := cache.Options{}
 	settings := controllers.Options{
 		SchedulerName: v1alpha1.DefaultSchedulerName, SchedulerLease: schedulerLease, WaitImage: "registry.example/muster-wait:sim", Clock: api.clock,

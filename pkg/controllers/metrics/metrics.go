@@ -104,63 +104,39 @@ func UpdateEnded(took time.Duration) { updateDuration.Observe(max(took, 0).Secon
 // UpdateStalled counts an update of a PodCliqueSet that stalls.
 func UpdateStalled() { stalledUpdates.Inc() }
 
-// pending are the replicas under replacement of each object.
-var pending = struct {
-	sync.Mutex
-	replicas map[string]map[string]int // by level and object; without entries of 0
-}{replicas: map[string]map[string]int{}}
+// Sum is a gauge to which each object contributes a number, as far as this process knows.
+type Sum struct {
+	set func(sum float64)
 
-// RecordReplacements records the number of replicas of an object, of the kind level, of which an object of an earlier
-// attempt exists. 0 removes the entry.
-func RecordReplacements(level, object string, replicas int) {
-	pending.Lock()
-	defer pending.Unlock()
-	if pending.replicas[level] == nil {
-		pending.replicas[level] = map[string]int{}
-	}
-	if replicas == 0 {
-		delete(pending.replicas[level], object)
+	mu       sync.Mutex
+	byObject map[string]int // without entries of 0; guarded by mu
+	sum      int            // guarded by mu
+}
+
+// ReplacementsUnderWay is the number of replicas of objects of the kind level of which an object of an earlier attempt
+// exists. It begins at 0.
+func ReplacementsUnderWay(level string) *Sum {
+	return newSum(func(sum float64) { underWay.WithLabelValues(level).Set(sum) })
+}
+
+// SilentSchedulers is the number of PodCliques whose minimum depends on pods for which their scheduler has not
+// answered. It begins at 0.
+func SilentSchedulers() *Sum { return newSum(func(sum float64) { schedulerSilent.Set(sum) }) }
+
+func newSum(set func(float64)) *Sum {
+	set(0)
+	return &Sum{set: set, byObject: map[string]int{}}
+}
+
+// Record sets what an object contributes. An object that is gone contributes 0.
+func (s *Sum) Record(object string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sum += n - s.byObject[object]
+	if n == 0 {
+		delete(s.byObject, object)
 	} else {
-		pending.replicas[level][object] = replicas
+		s.byObject[object] = n
 	}
-	updateGauge(level)
-}
-
-// updateGauge updates the gauge. pending must be locked.
-func updateGauge(level string) {
-	sum := 0
-	for _, n := range pending.replicas[level] {
-		sum += n
-	}
-	underWay.WithLabelValues(level).Set(float64(sum))
-}
-
-// unanswered are the PodCliques whose scheduler does not answer.
-var unanswered = struct {
-	sync.Mutex
-	cliques map[string]bool // without entries of false
-}{cliques: map[string]bool{}}
-
-// RecordSilentScheduler records whether the minimum of a PodClique depends on pods for which their scheduler has not
-// answered.
-func RecordSilentScheduler(clique string, silent bool) {
-	unanswered.Lock()
-	defer unanswered.Unlock()
-	if silent {
-		unanswered.cliques[clique] = true
-	} else {
-		delete(unanswered.cliques, clique)
-	}
-	schedulerSilent.Set(float64(len(unanswered.cliques)))
-}
-
-// ResetReplacements resets the replicas under replacement, as at the start of a process. It is for simulations that run
-// controllers one after the other in one process.
-func ResetReplacements() {
-	pending.Lock()
-	defer pending.Unlock()
-	for level := range pending.replicas {
-		clear(pending.replicas[level])
-		updateGauge(level)
-	}
+	s.set(float64(s.sum))
 }

@@ -28,13 +28,17 @@ func TestMetrics(t *testing.T) {
 	BreachEnded("PodClique", EndRecovered, -time.Second) // a clock was set back
 	CountReplacement("PodCliqueSet", "Termination")
 	AvailableAgain("PodCliqueSet", "Termination", 90*time.Second)
+	ReplacementsUnderWay("PodCliqueSet").Record("ns/of an earlier process", 1)
+	replacing := ReplacementsUnderWay("PodCliqueSet")
 	for _, n := range []int{1, 3, 2} {
-		RecordReplacements("PodCliqueSet", "ns/a", n)
+		replacing.Record("ns/a", n)
 	}
-	RecordReplacements("PodCliqueSet", "ns/b", 1)
-	RecordReplacements("PodCliqueSet", "ns/c", 1)
-	RecordReplacements("PodCliqueSet", "ns/c", 0)
-	RecordReplacements("PodCliqueSet", "ns/never-seen", 0)
+	replacing.Record("ns/b", 1)
+	replacing.Record("ns/c", 1)
+	replacing.Record("ns/c", 0)
+	replacing.Record("ns/never-seen", 0)
+	ReplacementsUnderWay("PodCliqueScalingGroup")
+	SilentSchedulers().Record("ns/q", 1)
 
 	UpdateBegan()
 	UpdateBegan()
@@ -61,6 +65,8 @@ func TestMetrics(t *testing.T) {
 		`muster_replica_replacements_total{level="PodCliqueSet",reason="Termination"} 1`,
 		`muster_replica_replacement_duration_seconds_sum{level="PodCliqueSet",reason="Termination"} 90`,
 		`muster_replica_replacements_under_way{level="PodCliqueSet"} 3`,
+		`muster_replica_replacements_under_way{level="PodCliqueScalingGroup"} 0`,
+		`muster_scheduler_silent 1`,
 		`muster_updates_total 2`,
 		`muster_update_duration_seconds_count 2`,
 		`muster_update_duration_seconds_sum 90`,

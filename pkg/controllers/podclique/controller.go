@@ -19,6 +19,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -36,6 +37,7 @@ type Reconciler struct {
 	latest children.PassMemory[latestPods]
 	// sightings contains when this process saw the states of the pods of each PodClique.
 	sightings children.PassMemory[lifecycle.Sightings]
+	silent    *metrics.Sum // 1: the scheduler of the PodClique does not answer
 }
 
 // latestPods tells whether pods that the cache does not show yet may have other names than those to be created.
@@ -49,7 +51,7 @@ type latestPods struct {
 
 // New returns a Reconciler. c reads from the cache, live from the API server.
 func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
-	return &Reconciler{client: c, live: live, children: o.NewClient(c, live), clock: o.Clock, options: o}
+	return &Reconciler{client: c, live: live, children: o.NewClient(c, live), clock: o.Clock, options: o, silent: metrics.SilentSchedulers()}
 }
 
 // byName is the cache's index of pods by the PodClique in their label, whatever owns them, and by the PodClique that

@@ -16,7 +16,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -37,7 +36,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if err := r.client.Get(ctx, request.NamespacedName, clique); err != nil {
 		r.latest.Forget(request.NamespacedName)
 		r.sightings.Forget(request.NamespacedName)
-		metrics.RecordSilentScheduler(request.String(), false)
+		r.silent.Record(request.String(), 0)
 		return r.children.Result(ctx, request.NamespacedName, now, 0, client.IgnoreNotFound(err), releaseErr)
 	}
 	if served, err := r.children.Serves(ctx, clique); err != nil || !served {
@@ -55,8 +54,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 	// 3. Decide.
 	plan := r.decideClique(seen, now)
-
-	metrics.RecordSilentScheduler(request.String(), plan.breach.Reason == lifecycle.SchedulerDoesNotAnswer)
+	silent := 0
+	if plan.breach.Reason == lifecycle.SchedulerDoesNotAnswer {
+		silent = 1
+	}
+	r.silent.Record(request.String(), silent)
 
 	// 4. Create what is missing. No later step waits for the pods: indices are disjoint.
 	if stays, err := r.prepareCreation(ctx, seen, plan); err != nil || !stays {

@@ -20,22 +20,25 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Reconciler reconciles PodCliqueScalingGroups: it creates and deletes their PodCliques.
 type Reconciler struct {
-	client   client.Client // reads from the cache
-	children *children.Client
-	clock    clock.PassiveClock
-	options  children.Options
-	recorder events.EventRecorder       // nil before SetupWithManager
-	mixed    children.PassMemory[int64] // the number of the revision of which a mixed replica was reported last
+	client    client.Client // reads from the cache
+	children  *children.Client
+	clock     clock.PassiveClock
+	options   children.Options
+	recorder  events.EventRecorder // nil before SetupWithManager
+	replacing *metrics.Sum
+	mixed     children.PassMemory[int64] // the number of the revision of which a mixed replica was reported last
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server.
 func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
-	return &Reconciler{client: c, children: o.NewClient(c, live), clock: o.Clock, options: o}
+	return &Reconciler{client: c, children: o.NewClient(c, live), clock: o.Clock, options: o,
+		replacing: metrics.ReplacementsUnderWay(v1alpha1.KindPodCliqueScalingGroup)}
 }
 
 // SetupWithManager registers the controller. The cache finds PodCliques and scaling groups by owner (children.Index)

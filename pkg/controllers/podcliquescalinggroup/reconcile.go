@@ -14,7 +14,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
 )
 
@@ -32,7 +31,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 	group := &v1alpha1.PodCliqueScalingGroup{}
 	if err := r.client.Get(ctx, request.NamespacedName, group); err != nil {
-		metrics.RecordReplacements(v1alpha1.KindPodCliqueScalingGroup, request.String(), 0)
+		r.replacing.Record(request.String(), 0)
 		r.mixed.Forget(request.NamespacedName)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -57,7 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 
 	// 4. Update and create PodCliques.
-	metrics.RecordReplacements(v1alpha1.KindPodCliqueScalingGroup, request.String(), lifecycle.UnderWay(plan.units)+len(plan.raised))
+	r.replacing.Record(request.String(), lifecycle.UnderWay(plan.units)+len(plan.raised))
 	createErr := r.createOrUpdateMembers(ctx, request.NamespacedName, seen, plan)
 
 	// 5. Record, before any PodClique is deleted.

@@ -26,6 +26,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
 	"github.com/muster-project/muster/pkg/controllers/children"
+	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/workload"
 )
 
@@ -40,12 +41,14 @@ type Reconciler struct {
 	unwritten children.FactTimes   // statuses that differ from the written ones, by UID
 	stories   children.PassMemory[workload.SetStory]
 	trials    children.PassMemory[trial]
+	replacing *metrics.Sum
 	stops     children.PassMemory[string] // the latest reason and generation with which a stop of an update was reported
 }
 
 // New returns a Reconciler. c reads from the cache, live from the API server.
 func New(c client.Client, live client.Reader, o children.Options) *Reconciler {
-	return &Reconciler{client: c, live: live, children: o.NewClient(c, live), clock: o.Clock, options: o}
+	return &Reconciler{client: c, live: live, children: o.NewClient(c, live), clock: o.Clock, options: o,
+		replacing: metrics.ReplacementsUnderWay(v1alpha1.KindPodCliqueSet)}
 }
 
 // SetupWithManager registers the controller. The cache finds children by owner (children.Index).

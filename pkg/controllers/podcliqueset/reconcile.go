@@ -20,7 +20,6 @@ import (
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/controllers/children"
-	"github.com/muster-project/muster/pkg/controllers/metrics"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/workload"
 )
@@ -78,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	removals, createErr := r.createOrUpdateReplicas(ctx, request.NamespacedName, seen, plan)
 
 	// 5. Record, before any object is deleted.
-	metrics.RecordReplacements(v1alpha1.KindPodCliqueSet, request.String(), lifecycle.UnderWay(plan.units)+len(plan.raised))
+	r.replacing.Record(request.String(), lifecycle.UnderWay(plan.units)+len(plan.raised))
 	recorded, delay, err := r.writeStatus(ctx, seen, plan, createErr, len(removals) > 0, now)
 	if err != nil {
 		return r.children.Result(ctx, request.NamespacedName, now, 0, err)
@@ -97,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // forgetSet drops what is kept between passes about a set that is gone.
 func (r *Reconciler) forgetSet(name types.NamespacedName) {
-	metrics.RecordReplacements(v1alpha1.KindPodCliqueSet, name.String(), 0)
+	r.replacing.Record(name.String(), 0)
 	r.stories.Forget(name)
 	r.trials.Forget(name)
 	r.stops.Forget(name)
