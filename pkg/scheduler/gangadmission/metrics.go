@@ -66,7 +66,7 @@ var (
 	}, []string{"outcome"})
 	victimsEnded = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "preemption_pods_total", StabilityLevel: metrics.ALPHA,
-		Help: "Pods that were evicted by preemptions, by the outcome of the preemption: placed, overtaken, wasted. Those of wasted ones have ended in vain.",
+		Help: "Pods that preemptions evicted, by the outcome of the preemption: placed, overtaken, wasted. Those of wasted ones have ended in vain. Pods whose deletion is under way when the outcome is known count, too.",
 	}, []string{"outcome"})
 	releasedPods = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "released_pods_total", StabilityLevel: metrics.ALPHA,
