@@ -175,7 +175,7 @@ func (s *scheduler) seePod(c Change, now time.Time) bool {
 // wake makes every refused gang eligible again, because there may be room.
 func (s *scheduler) wake(now time.Time) {
 	s.quiet = false
-	s.effects(s.registry.RetryWaiting(nil, []gangs.Topic{gangs.Anything}, gangs.Key{}, now))
+	s.effects(s.registry.RetryWaiting(nil, []gangs.Topic{gangs.Anything}, now))
 }
 
 // tick runs what is due, and deletes the pods of partial gangs that are to be released.
@@ -190,6 +190,7 @@ func (s *scheduler) tick(now time.Time) {
 	}
 	s.ticked = now
 	s.effects(s.registry.Tick(now))
+	s.effects(s.registry.RetryWaiting(nil, nil, now))
 	s.quiet = false
 }
 

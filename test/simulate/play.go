@@ -157,7 +157,7 @@ func (p *play) step() error {
 		p.ticked = p.now
 		p.apply(p.registry.Tick(p.now))
 	}
-	if err := p.wake(gangs.Key{}); err != nil {
+	if err := p.wake(); err != nil {
 		return err
 	}
 	for leader := p.first(); leader != nil; leader = p.first() {
@@ -213,9 +213,8 @@ func (p *play) apply(e gangs.Effects) {
 	}
 }
 
-// wake lets refused gangs be tried again for which there may be room by now. before is the gang that is about to be
-// planned.
-func (p *play) wake(before gangs.Key) error {
+// wake lets refused gangs be tried again for which there may be room by now.
+func (p *play) wake() error {
 	raised, err := p.shapes.UpdateNodes()
 	if err != nil {
 		return err
@@ -225,7 +224,7 @@ func (p *play) wake(before gangs.Key) error {
 		list = append(list, shape)
 	}
 	p.reserved = p.registry.Reservations()
-	p.apply(p.registry.RetryWaiting(list, nil, before, p.now))
+	p.apply(p.registry.RetryWaiting(list, nil, p.now))
 	return nil
 }
 
@@ -257,7 +256,7 @@ func (p *play) cycle(leader *corev1.Pod) error {
 	r := p.runOf(leader)
 	delete(p.active, leader.UID)
 	p.registry.RecordPopped(leader.UID)
-	if err := p.wake(r.key); err != nil {
+	if err := p.wake(); err != nil {
 		return err
 	}
 	var work *gangs.Work

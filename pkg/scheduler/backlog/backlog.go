@@ -177,9 +177,9 @@ type Ready struct {
 	Pods  []*corev1.Pod // without a gang
 }
 
-// Evaluate returns the gangs and pods that the events since the last call may help. before is a gang that is about to
-// be planned: see Registry.RetryWaiting. Zero: none.
-func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
+// Evaluate returns the gangs and pods that the events since the last call may help. It must also be called before a
+// gang is planned.
+func (b *Backlog) Evaluate(logger klog.Logger) Ready {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var topics []gangs.Topic
@@ -187,7 +187,7 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 		topics = append(topics, gangs.EventOf(source))
 	}
 	if b.noneWaits() { // the other events are evaluated when a gang has been refused
-		return Ready{Gangs: b.registry.RetryWaiting(nil, topics, before, b.clock.Now())}
+		return Ready{Gangs: b.registry.RetryWaiting(nil, topics, b.clock.Now())}
 	}
 	b.reserved = b.registry.Reservations()
 	b.eventMu.Lock()
@@ -218,7 +218,7 @@ func (b *Backlog) Evaluate(logger klog.Logger, before gangs.Key) Ready {
 	clear(b.raised)
 	b.registry.RecordRelabeled(events.relabeled, now)
 	topics = slices.Concat(topics, events.causes.topics(), b.labels.topics(events.pods))
-	return Ready{Gangs: b.registry.RetryWaiting(raised, topics, before, now), Pods: b.plain.wake(raised, now)}
+	return Ready{Gangs: b.registry.RetryWaiting(raised, topics, now), Pods: b.plain.wake(raised, now)}
 }
 
 // takeSources returns the sources of events since the last call.
@@ -315,6 +315,6 @@ func (b *Backlog) Run(ctx context.Context, wake func(Ready)) {
 			return
 		case <-timer.C():
 		}
-		wake(b.Evaluate(logger, gangs.Key{}))
+		wake(b.Evaluate(logger))
 	}
 }

@@ -57,7 +57,7 @@ func TestEventsAfterAFailedPlan(t *testing.T) {
 			r.SetGroup(wrappers.MakePodGroup("failed", "ml").UID("failed").MinMember(1).Obj(), c.Now())
 			r.SetPod(own, c.Now())
 			b.Observe(released, plain, nil) // before the attempt
-			b.Evaluate(klog.Background(), gangs.Key{})
+			b.Evaluate(klog.Background())
 			r.RecordPopped(own.UID)
 			work, why := r.BeginAttempt(own)
 			if work == nil {
@@ -71,7 +71,7 @@ func TestEventsAfterAFailedPlan(t *testing.T) {
 			}
 			r.ReleaseMember(own.UID, c.Now())
 			tc.observe(b)
-			if got := len(b.Evaluate(klog.Background(), gangs.Key{}).Gangs.Activate) > 0; got != tc.want {
+			if got := len(b.Evaluate(klog.Background()).Gangs.Activate) > 0; got != tc.want {
 				t.Errorf("tried again: %t, want %t", got, tc.want)
 			}
 		})

@@ -139,7 +139,7 @@ func TestManyShapesAreAllWaitedFor(t *testing.T) {
 				t.Fatal("tried again without an event")
 			}
 			b.Observe(tc.event, tc.old, tc.new)
-			if got := len(b.Evaluate(klog.Background(), gangs.Key{}).Gangs.Activate) > 0; got != tc.want {
+			if got := len(b.Evaluate(klog.Background()).Gangs.Activate) > 0; got != tc.want {
 				t.Errorf("tried again: %t, want %t", got, tc.want)
 			}
 		})
@@ -167,7 +167,7 @@ func TestRoomKeptForAPodThatIsBoundElsewhereIsReported(t *testing.T) {
 			if status := pl.Reserve(t.Context(), nil, pod, tc.node); !status.IsSuccess() {
 				t.Fatal(status)
 			}
-			if got := len(b.Evaluate(klog.Background(), gangs.Key{}).Gangs.Activate) > 0; got != tc.want {
+			if got := len(b.Evaluate(klog.Background()).Gangs.Activate) > 0; got != tc.want {
 				t.Errorf("a refused gang is tried again: %t, want %t", got, tc.want)
 			}
 		})
@@ -205,7 +205,7 @@ func TestAWaitingGangKeepsNoSnapshot(t *testing.T) {
 		if r.WaitingGangs() != 1 {
 			t.Errorf("%s: the gang does not wait", task)
 		}
-		b.Evaluate(klog.Background(), gangs.Key{})
+		b.Evaluate(klog.Background())
 	}
 }
 
@@ -302,7 +302,7 @@ func TestVictimsAreSearchedForWhenAPodEndsThatIsNone(t *testing.T) {
 				t.Fatalf("step %d, and nothing has changed", step)
 			}
 			b.Observe(tc.event, tc.old, tc.new)
-			b.Evaluate(klog.Background(), gangs.Key{})
+			b.Evaluate(klog.Background())
 			if step, _ := r.NextPreemptionStep(work, later); step != tc.want {
 				t.Errorf("step %d, want %d", step, tc.want)
 			}

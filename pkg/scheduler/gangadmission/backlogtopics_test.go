@@ -53,7 +53,7 @@ func wakesRefused(t *testing.T, c *cluster, pod *corev1.Pod, filters []string, c
 		t.Fatal("tried again without an event")
 	}
 	b.Observe(event.ClusterEvent, event.old, event.new)
-	return len(b.Evaluate(klog.Background(), gangs.Key{}).Gangs.Activate) > 0
+	return len(b.Evaluate(klog.Background()).Gangs.Activate) > 0
 }
 
 // randomObjects makes waiting pods, and events of what they may wait for.

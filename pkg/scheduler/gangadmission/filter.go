@@ -14,7 +14,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
-	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -39,7 +38,7 @@ func (pl *Admission) PreFilter(ctx context.Context, state fwk.CycleState, pod *c
 	}
 	node, ok := pl.registry.PlannedNode(pod.UID)
 	if !ok {
-		pl.gangs.wakeReady(klog.FromContext(ctx), gangs.Key{Namespace: pod.Namespace, Name: membership.Group(pod)}) // a gang that precedes it and may fit by now goes first
+		pl.gangs.wakeReady(klog.FromContext(ctx)) // a gang that precedes it and may fit by now goes first
 		if pl.registry.MustYield(pod, pl.gangs.clock.Now()) {
 			return nil, waitStatus(pod)
 		}

@@ -226,9 +226,9 @@ func (g *Gangs) reportVacated(logger klog.Logger, pods []*corev1.Pod) {
 	g.queue.RepeatDeletion(logger, pods[0])
 }
 
-// wakeReady wakes the refused gangs that recent changes in the cluster may help. before: as in Backlog.Evaluate.
-func (g *Gangs) wakeReady(logger klog.Logger, before gangs.Key) {
-	g.wake(logger, g.backlog.Evaluate(logger, before))
+// wakeReady wakes the refused gangs that recent changes in the cluster may help.
+func (g *Gangs) wakeReady(logger klog.Logger) {
+	g.wake(logger, g.backlog.Evaluate(logger))
 }
 
 func (g *Gangs) wake(logger klog.Logger, r backlog.Ready) {
@@ -252,7 +252,7 @@ func (g *Gangs) refuseWithoutNodes(ctx context.Context, pod *corev1.Pod) {
 // refuse records why there is no plan, and which changes make another attempt worthwhile.
 func (g *Gangs) refuse(logger klog.Logger, a backlog.Attempt, why podgroup.Refusal) {
 	g.apply(logger, g.backlog.Refuse(logger, a, why))
-	g.wakeReady(logger, gangs.Key{})
+	g.wakeReady(logger)
 }
 
 // recordLeading records that the scheduling loop runs in this process.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
-	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -84,7 +83,7 @@ func (c *cluster) leaves(pod string) *cluster {
 			}
 		}
 		if n == 0 {
-			c.gangs.wakeReady(klog.Background(), gangs.Key{})
+			c.gangs.wakeReady(klog.Background())
 		}
 		return n == 0
 	})

@@ -253,7 +253,7 @@ func (g *Gangs) tick(ctx context.Context) {
 		select {
 		case now := <-ticker.C():
 			g.apply(logger, g.registry.Tick(now))
-			g.wakeReady(logger, gangs.Key{}) // pauses may be over
+			g.wakeReady(logger) // pauses may be over
 			g.cancelPreparation(nil)
 			if ticks%ticksPerSecond == 0 {
 				g.queue.ActivateInOrder(logger, g.backlog.EvaluatePods(logger))

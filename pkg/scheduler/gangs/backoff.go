@@ -15,8 +15,8 @@ const (
 	// doubles it. After a refusal the gang waits for a change instead.
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 10 * time.Second
-	// leastOccupied is what an attempt counts at least of the share of retryPaused.
-	leastOccupied = 5 * time.Millisecond
+	// maxEarly is the number of consecutive failures up to which an event ends the pause.
+	maxEarly = 4
 )
 
 // pauseAfter delays the next election after a failed plan, except after the first failure that leaves the gang
@@ -50,7 +50,6 @@ func (g *gangState) recordFailure(p *Plan, now time.Time) {
 func (g *gangState) backOff(p *Plan, now time.Time) {
 	d := minBackoff << min(g.failures, 10)
 	g.recordFailure(p, now)
-	g.occupied = max(leastOccupied, now.Sub(g.tried))
 	g.notBefore = now.Add(min(d, maxBackoff))
 }
 
@@ -59,30 +58,21 @@ func (g *gangState) isPaused(now time.Time) bool {
 	return (g.phase == Complete || g.phase == Gated) && now.Before(g.notBefore)
 }
 
-// retryPaused ends the pauses of gangs for which an event occurred since their last attempt began, in the order of the
-// queue: the room that it freed, or the node, volume or claim that it changed, may make the next plan succeed. A pause
-// thus delays attempts only in a cluster in which the last one failed, and lets no gang of lower rank take room that
-// this one could use (docs/decisions, G16).
+// endPause ends the pause of a gang for which an event occurred since its last attempt began: the room that it freed,
+// or the node, volume or claim that it changed, may make the next plan succeed. A pause thus delays attempts only in a
+// cluster in which the last one failed, and lets no gang of lower rank take room that this one could use
+// (docs/decisions, G16).
 //
 // An event ends one pause of a gang. Those of its own pods end none, unless a bound one is gone, and neither does the
 // release of the pods of a plan that failed and was not in force when the attempt began, since their room was free
 // then. Two gangs whose plans always fail may wake each other, and events of claims and volumes that a plan wrote
-// itself cannot be told from others. So that such gangs stop no others, the attempts after events may take, with their
-// search, 1/20 = 5 % of the time, all gangs together, after the first half second. Beyond that, the pause holds. A plan
-// that occupied its room for more than half a second counts as if the longest pause followed it.
-func (r *Registry) retryPaused() Effects {
-	x := &r.waiting
-	var e Effects
-	for g, ok := r.firstByRank(x.paused); ok; g, ok = r.firstByRank(x.paused) {
-		took := min(g.occupied, (g.occupied+maxBackoff)/repeatShare)
-		if !x.afterFailures.affords(took, maxBackoff, r.now) {
-			break
-		}
-		g.notBefore = time.Time{}
-		e.add(r.evaluate(g, r.now))
-		g.retried = g.leader != ""
-		r.reindex(g)
-	}
+// itself cannot be told from others. So that such gangs stop no others, no event ends the pause after more than
+// maxEarly failures.
+func (r *Registry) endPause(g *gangState) Effects {
+	g.notBefore = time.Time{}
+	e := r.evaluate(g, r.now)
+	g.retried = g.leader != ""
+	r.reindex(g)
 	return e
 }
 

@@ -24,8 +24,8 @@
 //
 // The Phase of a gang is where it stands on this way. A gang without trouble passes Idle, Complete, Elected, Queued,
 // Popped, Planning and Committed, and surplus begins again with Complete. A refused one waits (waiting.go): Lacking
-// room, Parked until an event may help, or Informed of one until its turn. The changes that exist (a test compares them
-// with those of the simulation):
+// room, or Parked until an event may help and its turn has come. The changes that exist (a test compares them with
+// those of the simulation):
 //
 //	Idle      -> Complete, Gated, Committed
 //	Complete  -> Idle, Gated, Elected
@@ -36,8 +36,7 @@
 //	Yielding  -> Elected
 //	Planning  -> Elected, Lacking, Parked, Committed
 //	Lacking   -> Elected
-//	Parked    -> Informed, Elected
-//	Informed  -> Parked, Elected
+//	Parked    -> Elected
 //	Committed -> Complete
 //
 // Idle, Complete and Gated follow from any phase with a leader too: when the pods of the gang change, the leader or the

@@ -565,7 +565,8 @@ func TestVictimsThatEndForAPodMeanwhile(t *testing.T) {
 				evict()
 			}
 			l.now = l.now.Add(2 * retryInterval)
-			if l.apply(l.r.Tick(l.now)); l.leader == nil {
+			l.apply(l.r.Tick(l.now))
+			if l.apply(l.r.RetryWaiting(nil, nil, l.now)); l.leader == nil {
 				t.Error("the gang is not tried again")
 			}
 		})
@@ -596,7 +597,7 @@ func TestTheLastVictimEndsDuringAnAttempt(t *testing.T) {
 	calls := 0
 	l.evict(func() {
 		if calls++; calls == 4 {
-			l.apply(l.r.RetryWaiting([]Shape{l}, []Topic{Anything}, Key{}, l.now))
+			l.apply(l.r.RetryWaiting([]Shape{l}, []Topic{Anything}, l.now))
 			work = l.attempt()
 		}
 	})

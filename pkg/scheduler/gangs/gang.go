@@ -88,7 +88,6 @@ type attempt struct {
 	refusal   podgroup.Refusal // why the attempt failed
 	refusedAt time.Time        // when; zero = the last attempt was not refused
 	changed   bool             // the gang's own pods changed since the attempt began
-	putOff    time.Time        // when it should have been tried since it has changed; zero: it is not due, or was tried
 	progress  Progress         // of attempts that were cut short
 	seen      uint64           // Registry.mayHelp when the cycle of the leader began
 	wait      *wait            // what it waits for, in phases of refused gangs and until the next attempt has ended; nil = nothing
@@ -100,13 +99,11 @@ type attempt struct {
 
 // backoff is the pause after plans that were aborted or bound only in part.
 type backoff struct {
-	failures  int           // consecutive plans that were aborted or bound only in part
-	failure   string        // why the last of them failed, as users are told
-	failing   time.Time     // when the first of them failed
-	notBefore time.Time     // no leader is elected before this time, unless an event may help
-	tried     time.Time     // when the last attempt began
-	occupied  time.Duration // how long the attempt that failed last took, from its search on
-	newest    uint64        // Registry.planSeq when the cycle of the leader began last
+	failures  int       // consecutive plans that were aborted or bound only in part
+	failure   string    // why the last of them failed, as users are told
+	failing   time.Time // when the first of them failed
+	notBefore time.Time // no leader is elected before this time, unless an event may help
+	newest    uint64    // Registry.planSeq when the cycle of the leader began last
 }
 
 // partial is the state of a gang that may be partially bound without ever having had its minimum, see partial.go.

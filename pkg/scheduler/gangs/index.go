@@ -28,10 +28,10 @@ type indices struct {
 type indexed struct {
 	due      time.Time // in timers; zero: no entry
 	inTimers int
-	rank     Rank // in first, or in waitList.informed or paused
+	rank     Rank // in first, or in waitList.heard
 	inFirst  int
 
-	inInformed, inTurns, inPaused int // in waitList
+	inHeard, inTurns int // in waitList
 }
 
 // priorityCounts counts gangs by priority.
@@ -106,17 +106,10 @@ func (r *Registry) reindex(g *gangState) {
 		x.first.Remove(g)
 		r.resume = true
 	}
-	if g.phase == Informed {
-		r.waiting.informed.Remove(g)
+	r.waiting.heard.Remove(g)
+	if r.isHeard(g) {
 		g.rank = g.leaderRank()
-		r.waiting.informed.Set(g)
-	} else {
-		r.waiting.informed.Remove(g)
-	}
-	r.waiting.paused.Remove(g)
-	if _, unheard := r.waiting.unheard[g]; !unheard && g.isPaused(r.now) {
-		g.rank = g.leaderRank()
-		r.waiting.paused.Set(g)
+		r.waiting.heard.Set(g)
 	}
 	if g.phase.isRefused() {
 		r.waiting.turns.Set(g)
@@ -148,7 +141,7 @@ func (r *Registry) unindex(g *gangState) {
 	r.resume = r.resume || g.inFirst > 0
 	x.first.Remove(g)
 	delete(x.yielding, g)
-	r.waiting.paused.Remove(g)
+	r.waiting.heard.Remove(g)
 	delete(r.waiting.unheard, g)
 	if g.wait != nil {
 		r.waiting.endGang(g, nil)
@@ -225,8 +218,8 @@ func (r *Registry) timerOf(g *gangState) time.Time {
 			due = t
 		}
 	}
-	if g.changed {
-		next(r.dueAfterChange(g))
+	if g.changed && !g.wait.heard {
+		next(g.dueAfterChange())
 	}
 	if until := g.wait.Until; !until.IsZero() {
 		next(until)
@@ -237,11 +230,9 @@ func (r *Registry) timerOf(g *gangState) time.Time {
 	return due
 }
 
-// dueAfterChange returns when a refused gang that has changed itself is tried again: after a pause, and when such
-// attempts have had no more than their share of the loop, since one label or Topology may change many gangs.
-func (r *Registry) dueAfterChange(g *gangState) time.Time {
-	return later(later(g.refusedAt, g.woken).Add(retryInterval), r.waiting.afterChange.spent.Add(-maxSpent))
-}
+// dueAfterChange returns when a refused gang that has changed itself takes its turn beside those that saw an event: one
+// label or Topology may change many gangs.
+func (g *gangState) dueAfterChange() time.Time { return later(g.refusedAt, g.woken).Add(retryInterval) }
 
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {

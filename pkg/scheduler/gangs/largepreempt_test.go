@@ -205,7 +205,7 @@ func (l *largePreemption) evict(meanwhile func()) {
 		l.measure("gone", func() { l.apply(l.r.RemovePod(pod.UID, l.now)) })
 		l.measure("view", func() { l.r.Reservations() })
 	}
-	l.apply(l.r.RetryWaiting([]Shape{l}, []Topic{Anything}, Key{}, l.now))
+	l.apply(l.r.RetryWaiting([]Shape{l}, []Topic{Anything}, l.now))
 }
 
 // FittingPods implements Shape.

@@ -277,7 +277,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 		}
 		return PreemptNothing, time.Time{}
 	}
-	if g.hopeless.pause > 0 && !now.Before(g.hopeless.until) && !r.searches.isOpen(maxSpent, now) {
+	if g.hopeless.pause > 0 && !now.Before(g.hopeless.until) && !r.searches.isOpen(now) {
 		g.hopeless.until = now.Add(g.spread(g.hopeless.pause)) // not when the budget opens: then all of them would be tried at once
 	}
 	start := g.hopeless.until
@@ -356,7 +356,7 @@ func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Dur
 	if g.preemption == nil {
 		r.freeReserved(r.reserved.EndOfGang(key, isOfGang)) // of an earlier preemption
 	}
-	r.searches.affords(took, maxSpent, now)
+	r.searches.affords(took, now)
 	r.lastSearch = took
 	pause := min(max(firstHopeless, 2*g.hopeless.pause), longestHopeless)
 	g.hopeless, g.cuts = hopeless{why: why, until: now.Add(pause), pause: pause, priority: g.roomPriority}, 0
@@ -373,7 +373,7 @@ func (r *Registry) RecordCut(key Key, took time.Duration, now time.Time) time.Ti
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	r.searches.affords(took, maxSpent, now)
+	r.searches.affords(took, now)
 	if g := r.gangs[key]; g != nil {
 		g.cuts++
 	}

@@ -202,7 +202,7 @@ func TestSearchesThatDoNotHelpHaveAShare(t *testing.T) {
 		t.Error("preemption is not tried again")
 	}
 	m.nodes["n1"] = 4 // now a gang would fit without the low one
-	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
+	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, m.now))
 	m.runFor(2 * time.Minute)
 	if m.victims != 4 {
 		t.Errorf("%d pods were evicted, want 4: preemption helps now", m.victims)
@@ -229,7 +229,7 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 			m.r.RecordPreemptionMayHelp()
 		}},
 		"an event for which the gang waits": {helps: true, change: func(m *market) {
-			m.apply(m.r.RetryWaiting(nil, []Topic{Anything}, Key{}, m.now))
+			m.apply(m.r.RetryWaiting(nil, []Topic{Anything}, m.now))
 		}},
 		"a gang is not protected any more": {helps: true, change: func(m *market) { m.editGroup(low, preemptibility(v2alpha2.Preemptible)) }},
 		"the PodGroup of running pods is deleted": {helps: true, change: func(m *market) {
@@ -593,7 +593,7 @@ func TestMarksAreTakenBackIfRoomBecomesFree(t *testing.T) {
 		t.Fatalf("the victims are not marked: %+v", p)
 	}
 	m.nodes["n1"], m.room = 4, nil
-	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
+	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, m.now))
 	m.runFor(2 * time.Second)
 	if m.victims > 0 || m.unmarked != 4 || m.r.gangs[keyNamed("high")].preemption != nil {
 		t.Errorf("%d pods were evicted, the marks of %d were taken back, want none and 4", m.victims, m.unmarked)

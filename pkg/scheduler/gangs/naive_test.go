@@ -218,7 +218,7 @@ func checkNumbers(s *simulation, r *Registry) {
 		_, yields := r.index.yielding[g]
 		_, waits := r.waiting.all[g]
 		if yields != (g.phase == Yielding) || waits != (g.wait != nil) || !waits && g.phase.isRefused() || waits && !g.phase.hasLeader() && g.passed == 0 ||
-			(g.inInformed > 0) != (g.phase == Informed) || (g.inTurns > 0) != g.phase.isRefused() || g.retried && (g.leader == "" || g.phase.isRefused()) {
+			g.phase.isRefused() && (g.inHeard > 0) != g.wait.heard || (g.inTurns > 0) != g.phase.isRefused() || g.retried && (g.leader == "" || g.phase.isRefused()) {
 			s.fail("%s is %s: yields: %t, waits: %t, %+v, in the indices: %+v, retried: %t", key, g.phase, yields, waits, g.wait, g.indexed, g.retried)
 		}
 		checkUnits(s, g, profile, want)

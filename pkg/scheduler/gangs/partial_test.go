@@ -574,7 +574,7 @@ func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
 	leader := s.r.members["b"].pod
 	s.leads("b")
 	s.r.RecordGangRefused(gangG, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, s.now)
-	s.r.RetryWaiting(nil, []Topic{Anything}, Key{}, s.now)
+	s.r.RetryWaiting(nil, []Topic{Anything}, s.now)
 	if ok, why := s.r.MayEnterQueue(leader); !ok {
 		t.Fatal(why)
 	}

@@ -25,24 +25,23 @@ const (
 	Planning
 	// Lacking: the attempt was refused, and the gang waits for room: the necessary condition of a plan does not hold.
 	Lacking
-	// Parked: the attempt was refused although enough seems to fit, and the gang waits for an event that may help.
+	// Parked: the attempt was refused although enough seems to fit, and the gang waits for an event that may help, and
+	// then for its turn.
 	Parked
-	// Informed: such an event occurred since the attempt, and the gang waits for its turn.
-	Informed
 	// Committed: a plan is in force.
 	Committed
 )
 
-var phaseNames = [...]string{"Idle", "Complete", "Gated", "Elected", "Queued", "Popped", "Yielding", "Planning", "Lacking", "Parked", "Informed", "Committed"}
+var phaseNames = [...]string{"Idle", "Complete", "Gated", "Elected", "Queued", "Popped", "Yielding", "Planning", "Lacking", "Parked", "Committed"}
 
 // String returns the name of the constant.
 func (p Phase) String() string { return phaseNames[p] }
 
 // hasLeader reports whether gangs in this phase have a leader.
-func (p Phase) hasLeader() bool { return p >= Elected && p <= Informed }
+func (p Phase) hasLeader() bool { return p >= Elected && p <= Parked }
 
 // isRefused reports whether gangs in this phase were refused and wait (waiting.go).
-func (p Phase) isRefused() bool { return p >= Lacking && p <= Informed }
+func (p Phase) isRefused() bool { return p >= Lacking && p <= Parked }
 
 // enterPhase is the only function that changes the phase of a gang. A gang that leaves the phases with a leader has
 // none afterwards, and waits for nothing. It is not retried any longer when its attempt has ended.

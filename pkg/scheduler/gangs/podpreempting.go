@@ -59,7 +59,7 @@ func (r *Registry) BeginPodPreemption(pod *corev1.Pod, now time.Time) (w *Work, 
 	case priority <= r.lowest: // the cycle may see one that was not observed yet, and no event follows that wakes the pod
 		r.beneath.pods[pod.UID] = pendingPod{pod: pod, since: r.now}
 		return nil, "no pod on a node has a lower priority", false, e
-	case x != nil && x.cuts > 0 && !r.searches.isOpen(maxSpent, now):
+	case x != nil && x.cuts > 0 && !r.searches.isOpen(now):
 		x.again = r.searches.spent
 		return nil, tookTooLong, true, e
 	}
@@ -124,7 +124,7 @@ func (r *Registry) RecordPodCut(w *Work, took time.Duration, now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
-	r.searches.affords(took, maxSpent, now)
+	r.searches.affords(took, now)
 	if r.searching == w.Pod.UID {
 		x := r.retryPod(w.Pod, searchShare*took)
 		x.cuts, x.paused = w.Cuts+1, tookTooLong

@@ -38,7 +38,7 @@ func (m *market) endGang(key Key) {
 			m.apply(m.r.RemoveFailedPod(uid, m.now))
 		}
 	}
-	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
+	m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, m.now))
 }
 
 // Pods above the minimum of a gang that runs end nobody; the same pods do when they are needed for the minimum

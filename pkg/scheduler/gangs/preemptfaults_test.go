@@ -121,7 +121,7 @@ func (f *faultyMarket) step() {
 			delete(f.lost, n)
 			f.nodes[n], f.room = 6, nil
 			f.r.RecordPreemptionMayHelp()
-			f.apply(f.r.RetryWaiting([]Shape{f.market}, []Topic{Anything}, Key{}, f.now))
+			f.apply(f.r.RetryWaiting([]Shape{f.market}, []Topic{Anything}, f.now))
 		}
 	}
 	f.market.step()
@@ -366,7 +366,7 @@ func (f *faultyMarket) removePod(pod *corev1.Pod) {
 	f.apply(f.r.RemovePod(pod.UID, f.now)) // of a pod without a gang
 	if pod.Spec.NodeName != "" {
 		f.r.RecordPodsEnded([]*corev1.Pod{pod}, f.now)
-		f.apply(f.r.RetryWaiting([]Shape{f.market}, []Topic{Anything}, Key{}, f.now))
+		f.apply(f.r.RetryWaiting([]Shape{f.market}, []Topic{Anything}, f.now))
 	}
 }
 

@@ -159,7 +159,7 @@ func (m *market) step() {
 	}
 	m.endPods()
 	m.apply(m.r.Tick(m.now))
-	m.apply(m.r.RetryWaiting(nil, nil, Key{}, m.now))
+	m.apply(m.r.RetryWaiting(nil, nil, m.now))
 	for i := 0; i < 20 && len(m.active)+len(m.dirty)+len(m.evict) > 0; i++ {
 		m.evictVictims()
 		m.schedule()
@@ -179,7 +179,7 @@ func (m *market) endPods() {
 			m.room = nil
 			m.apply(m.r.RemovePod(uid, m.now))
 			m.r.RecordPodsEnded([]*corev1.Pod{pod}, m.now)
-			m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, Key{}, m.now))
+			m.apply(m.r.RetryWaiting([]Shape{m}, []Topic{Anything}, m.now))
 			if m.groups[keyOf(pod)] != nil {
 				m.createPod(keyOf(pod), *pod.Spec.Priority, pod.Labels)
 			}
@@ -589,7 +589,7 @@ func (m *market) schedule() {
 	}
 	delete(m.active, first.UID)
 	m.r.RecordPopped(first.UID)
-	m.apply(m.r.RetryWaiting(nil, nil, keyOf(first), m.now))
+	m.apply(m.r.RetryWaiting(nil, nil, m.now))
 	if m.r.MustYield(first, m.now) {
 		m.r.RecordCycleFailed(first.UID, m.now)
 		return

@@ -356,7 +356,7 @@ func TestGangsOfTheSameRankAreTriedByName(t *testing.T) {
 			s.r.RecordCycleFailed(pod.UID, s.now)
 		}
 		room.fits = 3
-		s.effects = s.r.RetryWaiting([]Shape{room}, nil, Key{}, s.now)
+		s.effects = s.r.RetryWaiting([]Shape{room}, nil, s.now)
 		wantActivated("three fit", want[:3])
 	}
 }

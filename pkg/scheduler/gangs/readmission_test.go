@@ -390,7 +390,7 @@ func TestLostUnitsComeBeforeNewGangs(t *testing.T) {
 			}
 			s.r.RecordGangRefused(gangH, noRoom, Wait{Needs: []Need{{room, 2}}}, s.now)
 			room.fits = 2
-			s.effects = s.r.RetryWaiting([]Shape{room}, nil, Key{}, s.now)
+			s.effects = s.r.RetryWaiting([]Shape{room}, nil, s.now)
 			if s.wantRank(LostUnit, TierRefill); s.r.gangs[gangH].phase != Lacking && !s.r.MustYield(h0, s.now) {
 				t.Error("a new gang is planned before the sub-group")
 			}

@@ -14,16 +14,13 @@ const (
 	// fairAfter is the time after which a gang that saw an event may use the share of repeated attempts too, the
 	// longest waiting one first. Otherwise gangs of higher rank with constant events could use up the share of both.
 	fairAfter = 5 * time.Second
-	// repeatShare and informedShare limit the attempts that may fail again (those of gangs that were refused although
+	// repeatShare and eventShare limit the attempts that may fail again (those of gangs that were refused although
 	// enough fits), of all gangs together, to 1/20 = 5 % of the scheduling loop's time if no event occurred since the
-	// last attempt of the gang, and to 1/4 after one.
-	repeatShare, informedShare = 20, 4
+	// last attempt of the gang, and to 1/4 after one, or after a change of the gang itself.
+	repeatShare, eventShare = 20, 4
 	// maxSpent is how far these attempts may exceed their share temporarily, so that a few gangs do not wait for each
-	// other. maxSpentBefore is this limit for gangs that precede one which is about to be planned.
-	maxSpent, maxSpentBefore = 250 * time.Millisecond, time.Second
-	// leastTook is what an attempt counts at least of which the duration is not known: one that was refused without a
-	// search.
-	leastTook = 5 * time.Millisecond
+	// other.
+	maxSpent = 250 * time.Millisecond
 	// longest is the maximum time that a refused gang waits if enough of its pods fit, as in the stock scheduler: not
 	// every object that a filter reads causes an event (for example labels of namespaces).
 	longest = 5 * time.Minute
@@ -34,12 +31,21 @@ const (
 	recheckAfter = time.Second
 )
 
-// informGang records that an event may help a gang of which enough pods fit.
-func (r *Registry) informGang(g *gangState) {
+// recordHeard records that an event may help a gang of which enough pods fit, or that a refused gang has changed.
+func (r *Registry) recordHeard(g *gangState) {
+	g.wait.heard = true
 	g.wait.repeat = earlier(g.wait.repeat, g.refusedAt.Add(fairAfter))
 	g.wait.turn = earlier(g.wait.turn, g.wait.repeat)
-	r.enterPhase(g, Informed)
 	r.reindex(g)
+}
+
+// isHeard reports whether a gang that was refused, or whose plan failed, waits for its turn after an event.
+func (r *Registry) isHeard(g *gangState) bool {
+	if g.phase.isRefused() {
+		return g.wait.heard
+	}
+	_, unheard := r.waiting.unheard[g]
+	return !unheard && g.isPaused(r.now) && g.failures <= maxEarly
 }
 
 // endClaim ends the precedence of a gang that is tried again, and its claim to room.
@@ -55,8 +61,8 @@ func (r *Registry) endClaim(g *gangState) {
 // RetryWaiting records that more pods of the raised shapes fit on some node, and events with the topics. Refused gangs
 // that may fit by now are tried again, and after an EventOf those that pause because their plans failed: their leaders
 // are activated, and gangs of lower rank let them go first until their attempts have ended. It must also be called
-// periodically, and before a gang is planned, which is then passed as before: gangs that precede it are tried first.
-func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now time.Time) Effects {
+// periodically, and before a gang is planned: gangs that precede it are tried first.
+func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
@@ -70,8 +76,8 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now 
 		case g.phase == Lacking:
 			lacking = append(lacking, g)
 		case g.phase == Parked:
-			if g.wait.isFulfilled() {
-				r.informGang(g)
+			if !g.wait.heard && g.wait.isFulfilled() {
+				r.recordHeard(g)
 			}
 		case g.phase == Popped, g.phase == Planning:
 			g.wait.missed = true
@@ -104,13 +110,13 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, before Key, now 
 			r.reindex(g)
 		}
 	}
-	e.add(r.retryReady(lacking, before))
+	e.add(r.retryReady(lacking))
 	return r.endCall(e)
 }
 
-// retryReady lets refused gangs be tried again: those whose turn has come, those that lacked room until now, and
-// informed ones.
-func (r *Registry) retryReady(lacking []*gangState, before Key) Effects {
+// retryReady lets gangs be tried again: refused ones whose turn has come, those that lacked room until now, and those
+// that saw an event.
+func (r *Registry) retryReady(lacking []*gangState) Effects {
 	x := &r.waiting
 	var e Effects
 turns:
@@ -119,14 +125,14 @@ turns:
 		switch holds := g.wait.isFulfilled(); {
 		case holds && g.phase == Lacking:
 			lacking = append(lacking, g)
-		case holds && !r.now.Before(g.wait.repeat):
-			if !x.withoutEvent.affords(g.wait.Took, maxSpent, r.now) {
+		case (holds || g.changed && g.wait.heard) && !r.now.Before(g.wait.repeat):
+			if !x.withoutEvent.affords(g.wait.Took, r.now) {
 				break turns
 			}
 			e.add(r.retryRefused(g))
 			continue
 		case r.isOutdated(g):
-			if x.withoutEvent.affords(g.wait.Took, maxSpent, r.now) {
+			if x.withoutEvent.affords(g.wait.Took, r.now) {
 				e.add(r.retryRefused(g))
 				continue
 			}
@@ -145,23 +151,19 @@ turns:
 	}
 	clear(x.freed)
 	e.add(r.retryLacking(lacking))
-	first := r.gangs[before]
-	e.add(r.retryPaused())
-	for g, ok := r.firstByRank(x.informed); ok; g, ok = r.firstByRank(x.informed) {
-		most := maxSpent
-		if first != nil && g.rank.Compare(first.leaderRank()) < 0 {
-			most = maxSpentBefore
-		}
-		if !x.afterEvents.isOpen(most, r.now) {
-			break
-		}
-		if !g.wait.isFulfilled() { // another event has to change that
-			r.enterPhase(g, Parked)
+	for g, ok := r.firstByRank(x.heard); ok; g, ok = r.firstByRank(x.heard) {
+		switch {
+		case !g.phase.isRefused():
+			e.add(r.endPause(g))
+		case !x.afterEvents.isOpen(r.now):
+			return e
+		case !g.changed && !g.wait.isFulfilled(): // another event has to change that
+			g.wait.heard = false
 			r.reindex(g)
-			continue
+		default:
+			x.afterEvents.affords(g.wait.Took, r.now)
+			e.add(r.retryRefused(g))
 		}
-		x.afterEvents.affords(g.wait.Took, most, r.now)
-		e.add(r.retryRefused(g))
 	}
 	return e
 }
@@ -235,12 +237,12 @@ type budget struct {
 	spent time.Time // until when it is used up
 }
 
-// isOpen reports whether the budget exceeds its share by at most the given time.
-func (b *budget) isOpen(most time.Duration, now time.Time) bool { return b.spent.Sub(now) <= most }
+// isOpen reports whether the budget exceeds its share by at most maxSpent.
+func (b *budget) isOpen(now time.Time) bool { return b.spent.Sub(now) <= maxSpent }
 
 // affords is isOpen, and if so, it accounts for an attempt of the given duration.
-func (b *budget) affords(took, most time.Duration, now time.Time) bool {
-	if !b.isOpen(most, now) {
+func (b *budget) affords(took time.Duration, now time.Time) bool {
+	if !b.isOpen(now) {
 		return false
 	}
 	b.spent = later(b.spent, now).Add(time.Duration(b.share) * took)

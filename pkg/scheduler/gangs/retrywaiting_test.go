@@ -108,13 +108,13 @@ func (s *waitScene) wants(want ...string) {
 }
 
 func (s *waitScene) changes(raised []Shape, topics ...Topic) *waitScene {
-	s.apply(s.r.RetryWaiting(raised, topics, Key{}, s.now))
+	s.apply(s.r.RetryWaiting(raised, topics, s.now))
 	return s
 }
 
 // entries returns the number of entries in the list and its indices.
 func (x *waitList) entries() int {
-	return len(x.all) + len(x.byShape) + len(x.byTopic) + len(x.informed.Items()) + len(x.turns.Items())
+	return len(x.all) + len(x.byShape) + len(x.byTopic) + len(x.heard.Items()) + len(x.turns.Items())
 }
 
 func (s *waitScene) after(d time.Duration) *waitScene {
@@ -189,45 +189,34 @@ func TestGangThatWasRefusedAlthoughEnoughFits(t *testing.T) {
 	s.changes(more).wants("a")
 }
 
-// TestInformedGangsInTheOrderOfTheQueue: of 300 gangs that one event may help, those of the highest rank are tried
-// first, and no more than their share of the loop allows, unless one that follows them is about to be planned.
-func TestInformedGangsInTheOrderOfTheQueue(t *testing.T) {
+// TestGangsAreTriedInTheOrderOfTheQueue: of 300 gangs that one event may help, those of the highest rank are tried
+// first, and no more than their share of the loop allows.
+func TestGangsAreTriedInTheOrderOfTheQueue(t *testing.T) {
 	t.Parallel()
 	s := newWaitScene(t)
-	const took = 100 * time.Millisecond // at a share of 1/4 each attempt exceeds it by 0.4 s
-	for i := range 300 {
-		s.park(fmt.Sprintf("g%03d", i), Wait{Topics: []Topic{pods}, Took: took})
+	for i := range 300 { // at a share of 1/4 each attempt exceeds it by 0.4 s
+		s.park(fmt.Sprintf("g%03d", i), Wait{Topics: []Topic{pods}, Took: 100 * time.Millisecond})
 	}
 	s.changes(nil, pods).wants("g000")
 	s.changes(nil).wants()
-	before := func(name string, want ...string) {
-		t.Helper()
-		s.begin(name) // creates it
-		s.apply(s.r.RetryWaiting(nil, nil, waitKey(name), s.now))
-		s.wants(want...)
-	}
-	before("g0005")
-	before("g0015", "g001")
-	before("g999", "g002") // the attempts exceed their share by more than a second now
-	before("g999")
-	s.after(2 * time.Second).changes(nil).wants("g003")
+	s.after(200 * time.Millisecond).changes(nil).wants("g001")
+	s.changes(nil).wants()
+	s.after(2 * time.Second).changes(nil).wants("g002")
 }
 
-// TestInformedGangWhoseRoomIsGone: it is not tried in its turn, but after the next event.
-func TestInformedGangWhoseRoomIsGone(t *testing.T) {
+// TestGangWhoseRoomIsGone: it is not tried in its turn, but after the next event.
+func TestGangWhoseRoomIsGone(t *testing.T) {
 	t.Parallel()
 	s, r := newWaitScene(t), &fakeShape{fits: 8}
-	s.r.entered = func(from, to Phase) {
-		if from == Informed && to == Parked {
-			s.woken = append(s.woken, "parked")
-		}
-	}
 	for _, name := range []string{"a", "b"} {
 		s.park(name, Wait{Needs: []Need{{r, 8}}, Topics: []Topic{pods}, Took: time.Second})
 	}
 	s.changes(nil, pods).wants("a") // b exceeds the share of the loop
 	r.fits = 7
-	s.after(5 * time.Second).changes(nil).wants("parked")
+	s.after(5 * time.Second).changes(nil).wants()
+	if s.r.gangs[waitKey("b")].wait.heard {
+		t.Error("it waits for its turn, not for an event")
+	}
 	r.fits = 8
 	s.after(5 * time.Second).changes([]Shape{r}).wants("b")
 }
@@ -313,7 +302,7 @@ func TestRepeatedRefusalsTakeASmallPartOfTheLoop(t *testing.T) {
 		}
 	}
 	spent := time.Duration(attempts) * took
-	if most := span/repeatShare + span/informedShare + 2*maxSpent/repeatShare + 2*maxSpent/informedShare; spent > most {
+	if most := span/repeatShare + span/eventShare + 2*maxSpent/repeatShare + 2*maxSpent/eventShare; spent > most {
 		t.Errorf("%d attempts took %s of %s, want at most %s", attempts, spent, span, most)
 	}
 	if len(first) < 150 { // 0.75 s of the 15 s after fairAfter
@@ -354,8 +343,8 @@ func TestAnEventThatConcernsThousandsOfGangs(t *testing.T) {
 			t.Fatalf("%d evaluations after an event, of gangs of which %d were tried, and %d are, want at most %d", evaluated, len(woken), len(s.woken), most)
 		}
 	}
-	share := span/repeatShare + span/informedShare + 2*maxSpent/repeatShare + 2*maxSpent/informedShare
-	if spent := time.Duration(attempts) * took; spent > share || spent < span/informedShare/2 {
+	share := span/repeatShare + span/eventShare + 2*maxSpent/repeatShare + 2*maxSpent/eventShare
+	if spent := time.Duration(attempts) * took; spent > share || spent < span/eventShare/2 {
 		t.Errorf("%d attempts took %s of %s, want at most %s, and most of the share", attempts, spent, span, share)
 	}
 }
@@ -520,7 +509,7 @@ func TestSubGroupWaitsBesideSinglePods(t *testing.T) {
 		return Wait{Needs: []Need{{Shape: r}}, MayFit: func() bool { return r.fits > 0 }, Release: func() { released++ }}
 	}
 	changes := func(s *story, raised ...Shape) *story {
-		s.effects = s.r.RetryWaiting(raised, nil, Key{}, s.now)
+		s.effects = s.r.RetryWaiting(raised, nil, s.now)
 		return s
 	}
 	s := begin(t)
@@ -568,11 +557,11 @@ func BenchmarkLookOfEvents(b *testing.B) {
 				raised = append(raised, r)
 			}
 			for b.Loop() {
-				s.r.RetryWaiting(raised, tc.topics, Key{}, s.now)
-				if informed := s.r.waiting.informed; len(informed.Items()) > 0 {
+				s.r.RetryWaiting(raised, tc.topics, s.now)
+				if heard := s.r.waiting.heard; len(heard.Items()) > 0 {
 					b.StopTimer()
-					for g, ok := informed.First(); ok; g, ok = informed.First() {
-						s.r.enterPhase(g, Parked)
+					for g, ok := heard.First(); ok; g, ok = heard.First() {
+						g.wait.heard = false
 						s.r.reindex(g)
 					}
 					b.StartTimer()
@@ -621,7 +610,7 @@ func manyWaiting(b *testing.B) (*waitScene, *fakeShape) {
 }
 
 // TestGangsOfATopologyShareTheLoop: many gangs that name a Topology are tried again when it is created, each of them
-// once, and never take more than a quarter of the loop's time. A gang that names another one is not.
+// once, and never take more than their shares of the loop's time. A gang that names another one is not.
 func TestGangsOfATopologyShareTheLoop(t *testing.T) {
 	t.Parallel()
 	const gangs, took, step = 20, 100 * time.Millisecond, 50 * time.Millisecond
@@ -641,15 +630,16 @@ func TestGangsOfATopologyShareTheLoop(t *testing.T) {
 	s.woken = nil
 	s.r.RecordTopologyChanged("fabric", s.now)
 	tried := map[string]int{}
-	for elapsed := time.Duration(0); elapsed < gangs*took*informedShare+time.Second; elapsed += step {
+	for elapsed := time.Duration(0); elapsed < gangs*took*eventShare+time.Second; elapsed += step {
 		s.apply(s.r.Tick(s.now))
+		s.changes(nil)
 		woken := s.woken
 		s.woken = nil
 		for _, name := range woken {
 			tried[name]++
 			s.park(name, Wait{Took: took})
 		}
-		if used, most := time.Duration(len(tried))*took*informedShare, elapsed+maxSpent+took*informedShare; used > most {
+		if used, most := time.Duration(len(tried))*took, (elapsed+maxSpent)/eventShare+(elapsed+maxSpent)/repeatShare+2*took; used > most {
 			t.Fatalf("%d gangs are tried within %s", len(tried), elapsed)
 		}
 		s.after(step)
@@ -689,6 +679,7 @@ func TestAGangThatHasChangedIsTriedBesideThoseThatChangeAllTheTime(t *testing.T)
 			t.Fatalf("not tried within %s, beside %d attempts for the others", elapsed, high)
 		}
 		s.apply(s.r.Tick(s.now))
+		s.changes(nil)
 		woken := s.woken
 		s.woken = nil
 		for _, name := range woken {

@@ -376,7 +376,7 @@ func (s *simulation) step() {
 		s.say("tick")
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
-		s.apply(s.r.RetryWaiting(nil, nil, Key{}, s.now))
+		s.apply(s.r.RetryWaiting(nil, nil, s.now))
 		for _, key := range simulatedKeys {
 			if s.chance(30) || s.ranked && s.chance(60) {
 				s.writeStatus(key)
@@ -730,7 +730,7 @@ func (s *simulation) capacityChanged(really bool) {
 // wakeAll is a caller that does not know which gangs to wake.
 func (s *simulation) wakeAll() {
 	s.missed = true
-	s.apply(s.r.RetryWaiting([]Shape{s}, []Topic{Anything}, Key{}, s.now))
+	s.apply(s.r.RetryWaiting([]Shape{s}, []Topic{Anything}, s.now))
 }
 
 func (s *simulation) queuedNames() []string {
@@ -849,7 +849,7 @@ func (s *simulation) startCycle(q *queued) {
 		s.backToQueue(pod)
 		return
 	}
-	s.apply(s.r.RetryWaiting(nil, nil, keyOf(pod), s.now))
+	s.apply(s.r.RetryWaiting(nil, nil, s.now))
 	if s.r.MustYield(pod, s.now) {
 		s.say("%s lets another gang go first", pod.UID)
 		s.backToQueue(pod)
@@ -1364,7 +1364,7 @@ func (s *simulation) settleDown() {
 		s.now = s.now.Add(100 * time.Millisecond)
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
-		s.apply(s.r.RetryWaiting(nil, nil, Key{}, s.now))
+		s.apply(s.r.RetryWaiting(nil, nil, s.now))
 		s.repair()
 		for _, key := range simulatedKeys {
 			s.writeStatus(key)
@@ -1419,13 +1419,13 @@ func (s *simulation) deleteAll() {
 		s.now = s.now.Add(200 * time.Millisecond)
 		s.standby.Tick(s.now)
 		s.apply(s.r.Tick(s.now))
-		s.apply(s.r.RetryWaiting(nil, nil, Key{}, s.now))
+		s.apply(s.r.RetryWaiting(nil, nil, s.now))
 		s.check()
 	}
 	ranks := 0
 	s.r.ranks.Range(func(any, any) bool { ranks++; return true })
 	if n := len(s.r.gangs) + len(s.r.members) + len(s.r.left) + len(s.r.vanished) + len(s.r.leftGang) + len(s.r.index.partials) + len(s.r.index.timers.Items()) + len(s.r.index.first.Items()) +
-		len(s.r.index.yielding) + s.r.WaitingGangs() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.informed.Items()) + len(s.r.waiting.turns.Items()) + len(s.r.waiting.paused.Items()) + len(s.r.waiting.unheard) + *s.waits +
+		len(s.r.index.yielding) + s.r.WaitingGangs() + len(s.r.waiting.byShape) + len(s.r.waiting.byTopic) + len(s.r.waiting.heard.Items()) + len(s.r.waiting.turns.Items()) + len(s.r.waiting.unheard) + *s.waits +
 		len(s.r.index.units.priorityOf) + len(s.r.index.minimums.priorityOf) + len(s.r.index.minimums.count) + len(s.r.index.gated) + ranks; n > 0 {
 		s.fail("left: gangs %v, members %v, %d plans, vanished %v, leftGang %v, %d ranks, indices %+v, waiting %+v, %d conditions",
 			s.r.Keys(), s.r.members, len(s.r.left), s.r.vanished, s.r.leftGang, ranks, s.r.index, s.r.waiting, *s.waits)

@@ -90,6 +90,7 @@ func (s *story) gone(names ...string) *story {
 func (s *story) after(d time.Duration) *story {
 	s.now = s.now.Add(d)
 	s.effects = s.r.Tick(s.now)
+	s.effects.add(s.r.RetryWaiting(nil, nil, s.now))
 	return s
 }
 

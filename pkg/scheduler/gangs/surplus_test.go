@@ -274,9 +274,10 @@ func TestSurplusLetsMinimumsHaveRoomThatGrows(t *testing.T) {
 	t.Run("an event ends the pause of surplus that let room grow", func(t *testing.T) {
 		t.Parallel()
 		s := start(t).wakes(gangG).after(2 * time.Second).leads("y0").commits("y0").assumes("y0")
-		s.r.gangs[gangG].failures = 10
-		s.releases("y0").after(3 * time.Second).wantActivated()
-		s.effects = s.r.RetryWaiting(nil, []Topic{EventOf("another pod")}, Key{}, s.now)
+		s.releases("y0")
+		s.r.gangs[gangG].notBefore = s.now.Add(maxBackoff)
+		s.after(3 * time.Second).wantActivated()
+		s.effects = s.r.RetryWaiting(nil, []Topic{EventOf("another pod")}, s.now)
 		s.wantActivated("y0")
 	})
 	t.Run("a minimum of lower priority does not matter", func(t *testing.T) {

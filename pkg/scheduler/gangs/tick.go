@@ -2,14 +2,10 @@
 
 package gangs
 
-import (
-	"cmp"
-	"slices"
-	"time"
-)
+import "time"
 
 // Tick repeats activations that may have been lost and starts attempts whose waiting time is over. It must be called
-// several times a second.
+// several times a second, before RetryWaiting.
 func (r *Registry) Tick(now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,35 +51,13 @@ func (r *Registry) Tick(now time.Time) Effects {
 		r.index.timers.Remove(g)
 		due = append(due, g)
 	}
-	sortDue(due, now)
+	sortGangs(due)
 	for _, g := range due {
 		e.add(r.fireTimer(g, now))
 		r.reindex(g)
 	}
 	e.Dirty = append(e.Dirty, r.updateLine(now)...)
 	return r.endCall(e)
-}
-
-// sortDue sorts gangs in the order of the queue, since not all that have changed may be afforded. Those that were put
-// off for fairAfter come first.
-func sortDue(due []*gangState, now time.Time) {
-	if len(due) < 2 {
-		return
-	}
-	sortGangs(due)
-	late := func(g *gangState) bool { return !g.putOff.IsZero() && now.Sub(g.putOff) >= fairAfter }
-	slices.SortStableFunc(due, func(a, b *gangState) int {
-		switch {
-		case late(a) && late(b):
-			return a.putOff.Compare(b.putOff)
-		case late(a):
-			return -1
-		case late(b):
-			return 1
-		default:
-			return 0
-		}
-	})
 }
 
 // fireTimer performs the actions that are due for a gang.
@@ -103,10 +77,9 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 	case g.phase == Elected:
 	case !g.phase.isRefused():
 		return Effects{}
-	case g.changed && !now.Before(r.dueAfterChange(g)):
-		r.waiting.afterChange.affords(cmp.Or(g.wait.Took, leastTook), maxSpent, now)
-		r.enterPhase(g, Elected)
-		g.retried = true
+	case g.changed && !g.wait.heard && !now.Before(g.dueAfterChange()):
+		r.recordHeard(g)
+		return Effects{}
 	case !g.wait.Until.IsZero() && !now.Before(g.wait.Until):
 		return r.retryRefused(g)
 	case g.hasFurtherSurplus():
@@ -118,9 +91,6 @@ func (r *Registry) fireTimer(g *gangState, now time.Time) Effects {
 		g.passed = g.task
 		return r.evaluate(g, now)
 	default:
-		if g.changed && g.putOff.IsZero() {
-			g.putOff = now
-		}
 		return Effects{}
 	}
 	return Effects{Activate: g.wakeLeader(now)}

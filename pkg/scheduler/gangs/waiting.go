@@ -76,6 +76,7 @@ type wait struct {
 	units   *wait     // what its surplus sub-groups wait for that were refused before, while other surplus is tried or waits
 	since   time.Time // when it was refused
 	missed  bool      // an event that may help occurred while the gang was tried again
+	heard   bool      // an event that may help occurred since, or the gang has changed: it waits for its turn
 	repeat  time.Time // when the gang is tried without a further event, if enough fits
 	turn    time.Time // when it is looked at for that, or for its numbers
 	fits    []int     // by need: how many pods fitted when the condition was evaluated last; nil: never
@@ -110,21 +111,18 @@ func (w *wait) fitsOf(s Shape) int {
 
 // waitList is the list of refused gangs. Guarded by Registry.mu.
 type waitList struct {
-	all      map[*gangState]struct{}
-	byShape  map[Shape]*count.Heap[*waiter] // gangs that wait for room of a shape, by the number of pods
-	byTopic  map[Topic]map[*gangState]struct{}
-	informed *count.Heap[*gangState] // gangs in phase Informed, in the order of the queue
-	turns    *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
-	paused   *count.Heap[*gangState] // gangs whose pause an event may end, in the order of the queue
-	unheard  map[*gangState]struct{} // gangs that saw no event that may help them since the cycle of their leader began, until its plan is refused or bound
-	changed  time.Time               // when what is free changed last
-	freed    map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
-	ended    []func()                // Wait.Release of gangs that no longer wait
-	// afterEvents, afterChange and withoutEvent are the loop's time for attempts that may fail again: of informed
-	// gangs, of those that have changed themselves, and of others.
-	afterEvents, afterChange, withoutEvent budget
-	// afterFailures is the time for which plans may occupy room that were made before the pause of their gang was over.
-	afterFailures budget
+	all     map[*gangState]struct{}
+	byShape map[Shape]*count.Heap[*waiter] // gangs that wait for room of a shape, by the number of pods
+	byTopic map[Topic]map[*gangState]struct{}
+	heard   *count.Heap[*gangState] // gangs for which isHeard holds, in the order of the queue
+	turns   *count.Heap[*gangState] // gangs in a phase of refused gangs, by wait.turn
+	unheard map[*gangState]struct{} // gangs that saw no event that may help them since the cycle of their leader began, until its plan is refused or bound
+	changed time.Time               // when what is free changed last
+	freed   map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
+	ended   []func()                // Wait.Release of gangs that no longer wait
+	// afterEvents and withoutEvent are the loop's time for attempts that may fail again: of refused gangs in heard, and
+	// of others.
+	afterEvents, withoutEvent budget
 }
 
 // waiter is a gang that waits until so many pods of a shape fit.
@@ -141,12 +139,10 @@ func newWaiters() *count.Heap[*waiter] {
 func newWaitList() waitList {
 	return waitList{
 		all: map[*gangState]struct{}{}, byShape: map[Shape]*count.Heap[*waiter]{}, byTopic: map[Topic]map[*gangState]struct{}{}, freed: map[Shape]struct{}{},
-		informed:    count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inInformed }),
+		heard:       count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inHeard }),
 		turns:       count.NewHeap(comesBefore, func(g *gangState) *int { return &g.inTurns }),
-		paused:      count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inPaused }),
 		unheard:     map[*gangState]struct{}{},
-		afterEvents: budget{share: informedShare}, afterChange: budget{share: informedShare}, withoutEvent: budget{share: repeatShare},
-		afterFailures: budget{share: repeatShare},
+		afterEvents: budget{share: eventShare}, withoutEvent: budget{share: repeatShare},
 	}
 }
 
@@ -180,7 +176,7 @@ func (x *waitList) addGang(g *gangState, w *wait) {
 
 // endGang removes a gang's entry. The entries from kept on do not end; nil: all end.
 func (x *waitList) endGang(g *gangState, kept *wait) {
-	x.informed.Remove(g)
+	x.heard.Remove(g)
 	x.turns.Remove(g)
 	delete(x.all, g)
 	ends := true
@@ -283,7 +279,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	if p := g.preemption; g.phase.isRefused() && (p != nil && p.Stage() == evictions.Announced || p == nil && before != nil && before.Stage() == evictions.Ended && before.Taken) {
 		e.add(r.retryRefused(g)) // the decision was recorded during the attempt, or another one has to be made
 	}
-	e.add(r.retryReady(nil, Key{}))
+	e.add(r.retryReady(nil))
 	return r.endCall(e)
 }
 
@@ -318,7 +314,7 @@ func (r *Registry) parkRefused(g *gangState, what Wait) {
 		w.turn = earlier(w.repeat, r.now.Add(refreshAfter))
 		r.enterPhase(g, Parked)
 		if w.Missed || w.missed {
-			r.informGang(g)
+			r.recordHeard(g)
 		}
 	}
 	r.retryHopeless(g)

@@ -190,9 +190,8 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 		}
 	}
 	r.enterPhase(g, Planning)
-	g.tried = r.now
 	g.yieldedAt, g.lost = time.Time{}, 0
-	g.changed, g.putOff, g.hopeless.waits = false, time.Time{}, false // changes from here on are not part of this attempt
+	g.changed, g.hopeless.waits = false, false // changes from here on are not part of this attempt
 	r.reindex(g)
 	if state != ready {
 		return nil, standing{}, "the gang is no longer complete"
