@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -311,6 +312,11 @@ func TestRights(t *testing.T) {
 				t.Errorf("%q\nwant %q", got, tc.want)
 			}
 		})
+	}
+	moved := &Doctor{namespace: "gpu"}
+	moved.checkRights(t.Context(), fake.NewClientset(rolesOf(t, bytes.ReplaceAll(manifests.SchedulerRBAC, []byte(musterNamespace), []byte("gpu")))...), "muster-scheduler", manifests.SchedulerRBAC)
+	if moved.Checks[0].State != stateOK {
+		t.Errorf("in another namespace: %+v", moved.Checks)
 	}
 	d := &Doctor{}
 	client := fake.NewClientset(rolesOf(t, manifests.ControllerRBAC)...)

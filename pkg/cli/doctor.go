@@ -35,6 +35,8 @@ type Doctor struct {
 	typeMeta `json:",inline"`
 	Checks   []Check   `json:"checks"`
 	Taken    time.Time `json:"taken"`
+
+	namespace string // of Muster's programs; "": musterNamespace
 }
 
 // Check is one thing that was looked at.
@@ -56,22 +58,29 @@ const (
 const musterNamespace = "muster-system"
 
 func newDoctor(o *options) *cobra.Command {
-	return &cobra.Command{
+	namespace := ""
+	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check whether Muster works: CRDs, rights, leases, webhooks, pods of no scheduler",
 		Long: `Check whether Muster works, as far as its objects show: CRDs, the leases and rights of both programs, the certificates of the webhooks, PodGroups
 without a status, pods of gangs that name another scheduler, and PriorityClasses. With --snapshot only what is in the file. Exit code 2: there
 is a problem.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.doctor(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.doctor(cmd.Context(), namespace) },
 	}
+	cmd.Flags().StringVar(&namespace, "muster-namespace", musterNamespace, "The namespace of Muster's programs.")
+	_ = cmd.RegisterFlagCompletionFunc("muster-namespace", o.completeNames("namespaces", false))
+	return cmd
 }
 
-func (o *options) doctor(ctx context.Context) error {
+// in returns the namespace of Muster's programs.
+func (d *Doctor) in() string { return cmp.Or(d.namespace, musterNamespace) }
+
+func (o *options) doctor(ctx context.Context, namespace string) error {
 	w, err := o.world(ctx)
 	if err != nil {
 		return err
 	}
-	d := &Doctor{typeMeta: metaOf("Doctor"), Taken: w.snapshot.Taken}
+	d := &Doctor{typeMeta: metaOf("Doctor"), Taken: w.snapshot.Taken, namespace: namespace}
 	d.checkKinds(w.snapshot)
 	if o.snapshot == "" {
 		if err := o.askCluster(ctx, d); err != nil {
@@ -137,11 +146,11 @@ func (d *Doctor) checkKinds(s *snapshot.Snapshot) {
 const leaseLimit = time.Minute
 
 func (d *Doctor) checkLease(ctx context.Context, client kubernetes.Interface, name string, now time.Time) {
-	lease, err := client.CoordinationV1().Leases(musterNamespace).Get(ctx, name, metav1.GetOptions{})
-	what := fmt.Sprintf("Lease %s/%s", musterNamespace, name)
+	lease, err := client.CoordinationV1().Leases(d.in()).Get(ctx, name, metav1.GetOptions{})
+	what := fmt.Sprintf("Lease %s/%s", d.in(), name)
 	switch {
 	case apierrors.IsNotFound(err):
-		d.add(name, stateProblem, what+" does not exist: the program has never led here, or runs without leader election")
+		d.add(name, stateProblem, what+" does not exist: the program has never led here, runs without leader election, or is in another namespace (--muster-namespace)")
 	case err != nil:
 		d.add(name, stateUnknown, fmt.Sprintf("%s could not be read: %v", what, err))
 	case lease.Spec.RenewTime == nil || lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "":

@@ -107,14 +107,14 @@ func (d *Doctor) checkNativeGangs(client kubernetes.Interface) {
 // checkPrograms checks what the programs are told by their Deployments.
 func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface, now time.Time) {
 	const name = "programs"
-	scheduler, err := client.AppsV1().Deployments(musterNamespace).Get(ctx, "muster-scheduler", metav1.GetOptions{})
+	scheduler, err := client.AppsV1().Deployments(d.in()).Get(ctx, "muster-scheduler", metav1.GetOptions{})
 	if err != nil {
 		state := stateUnknown
 		if apierrors.IsNotFound(err) {
-			d.add(name, state, "there is no Deployment "+musterNamespace+"/muster-scheduler: how it is configured is not known")
+			d.add(name, state, "there is no Deployment "+d.in()+"/muster-scheduler: how it is configured is not known")
 			return
 		}
-		d.add(name, state, fmt.Sprintf("Deployment %s/muster-scheduler could not be read: %v", musterNamespace, err))
+		d.add(name, state, fmt.Sprintf("Deployment %s/muster-scheduler could not be read: %v", d.in(), err))
 		return
 	}
 	if err := kubescheduler.RefuseGangFlags(arguments(scheduler, "--feature-gates")); err != nil {
@@ -130,7 +130,7 @@ func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface,
 		return
 	}
 	others := membership.OtherSchedulers()
-	controller, err := client.AppsV1().Deployments(musterNamespace).Get(ctx, "muster-controller", metav1.GetOptions{})
+	controller, err := client.AppsV1().Deployments(d.in()).Get(ctx, "muster-controller", metav1.GetOptions{})
 	if err == nil {
 		if given := arguments(controller, "--other-schedulers"); len(given) > 0 {
 			others = strings.Split(strings.Join(given, ","), ",")

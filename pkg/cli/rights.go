@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -64,6 +65,7 @@ func (d *Doctor) checkVersions(client kubernetes.Interface) {
 // checkRights checks that the roles of a program grant what those of this version do, and are bound to its account.
 func (d *Doctor) checkRights(ctx context.Context, client kubernetes.Interface, program string, shipped []byte) {
 	name := "rights of " + program
+	shipped = bytes.ReplaceAll(shipped, []byte("namespace: "+musterNamespace), []byte("namespace: "+d.in()))
 	problems, err := rightsProblems(ctx, client, shipped)
 	switch {
 	case apierrors.IsForbidden(err):
@@ -179,7 +181,7 @@ func grants(r *rbacv1.PolicyRule, group, resource, verb, name string) bool {
 // alone.
 func (d *Doctor) checkAllRights(ctx context.Context, client kubernetes.Interface) {
 	d.checkRights(ctx, client, "muster-scheduler", manifests.SchedulerRBAC)
-	if _, err := client.AppsV1().Deployments(musterNamespace).Get(ctx, "muster-controller", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := client.AppsV1().Deployments(d.in()).Get(ctx, "muster-controller", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		d.checkRights(ctx, client, "muster-controller", manifests.ControllerRBAC)
 	}
 }
