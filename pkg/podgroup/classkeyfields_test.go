@@ -31,9 +31,10 @@ var notFiltered = map[reflect.Type]sets.Set[string]{
 		"PreemptionPolicy",  // for PostFilter, which is not part of a plan
 		"ReadinessGates",    // the condition Ready
 		"EnableServiceLinks",
-		"Volumes",         // see VolumeSource; here each has all sources
-		"SchedulingGates", // a pod that has one is not planned
-		"SchedulingGroup", // names the gang
+		"Volumes",            // see VolumeSource; here each has all sources
+		"SchedulingGates",    // a pod that has one is not planned
+		"SchedulingGroup",    // names the gang
+		"EvictionResponders", // who is asked before the pod is evicted
 	),
 	reflect.TypeFor[corev1.Container](): sets.New(
 		"Name", "Command", "Args", "WorkingDir", "EnvFrom", "Env", // what runs

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/tools/cache"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	basecompatibility "k8s.io/component-base/compatibility"
@@ -108,7 +109,7 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 	if err := logsapi.ValidateAndApply(opts.Logs, gates); err != nil {
 		return err
 	}
-	if err := kubescheduler.RefuseGangGates(gates.Enabled); err != nil {
+	if err := kubescheduler.RefuseGates(gates.Enabled); err != nil {
 		return err
 	}
 	cliflag.PrintFlags(cmd.Flags())
@@ -121,6 +122,9 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 	}
 	defer remove()
 
+	if opts.InformerName, err = cache.NewInformerName("muster-scheduler"); err != nil { // for metrics of informers
+		return fmt.Errorf("naming the informers: %w", err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {

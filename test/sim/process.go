@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/classes"
@@ -166,7 +167,15 @@ func (p *process) GetHTTPClient() *http.Client { return &http.Client{} }
 func (p *process) GetLogger() logr.Logger { return logr.Discard() }
 
 // GetEventRecorder implements manager.Manager.
-func (p *process) GetEventRecorder(string) events.EventRecorder { return p.recorder }
+func (p *process) GetEventRecorder(string) recorder.EventRecorder {
+	return eventRecorder{EventRecorder: p.recorder}
+}
+
+// eventRecorder records events without annotations; a controller that wants some panics.
+type eventRecorder struct {
+	events.EventRecorder
+	events.AnnotatedEventRecorder // nil
+}
 
 // write is called before every write of the process, of the object o. It returns an error if the process has crashed,
 // and a conflict for the write that is refused. With dry-run nothing is written.

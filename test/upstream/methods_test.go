@@ -27,15 +27,20 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 		replaced, passed string
 	}{
 		{reflect.TypeFor[queue.SchedulingQueue](), // Queue
-			"Activate Add AddUnschedulableIfNotPresent Delete Done MoveAllToActiveOrBackoffQueue PendingPods Pop Update",
-			// AssignedPodAdded and AssignedPodUpdated are called without SchedulerQueueingHints only, which CheckOrder
-			// requires. A nomination of a gated pod is kept by the stock queue, and PatchPodStatus does not depend on
-			// where a pod waits. Only the scheduling of in-tree gangs, which is off, calls PopSpecificPod.
-			"AddNominatedPod AssignedPodAdded AssignedPodUpdated Close DeleteNominatedPodIfExists GetPod InFlightPods NominatedPodsForNode " +
-				"PatchPodStatus PodsInActiveQ PodsInBackoffQ PopSpecificPod Run SchedulingCycle UnschedulablePods UpdateNominatedPod"},
+			"Activate Add AddUnschedulablePodIfNotPresent Delete Done MoveAllToActiveOrBackoffQueue PendingPods Pop Update",
+			// A nomination of a gated pod is kept by the stock queue, and PatchPodStatus does not depend on where a pod
+			// waits. What concerns the groups of kube-scheduler is called only with gates that RefuseGates refuses.
+			"AddNominatedPod Close DeleteNominatedPodIfExists GetPod InFlightPods NominatedPodsForNode PatchPodStatus PodsInActiveQ " +
+				"PodsInBackoffQ Run SchedulingCycle UnschedulablePods UpdateNominatedPod " +
+				"AddAttemptedPodGroupIfNeeded AddCompositePodGroup AddPodGroup DeleteCompositePodGroup DeletePodGroup GetPodGroup " +
+				"IncompletePodGroupPodsPods PendingPodGroupPods UpdateCompositePodGroup UpdatePodGroup"},
 		{reflect.TypeFor[cache.Cache](), // leavingCache
-			"RemovePod", // a pod that is forgotten (ForgetPod) was never bound
-			"AddNode AddPod AddPodGroupMember AssumePod BindPod Dump ForgetPod GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
+			// A pod that is forgotten (ForgetPod), or deleted while it is assumed (RemoveAssumedPod), was not seen bound: no
+			// reservation follows it, and the registry gives back its place when its cycle or binding fails.
+			"RemovePod",
+			"AddCompositePodGroup AddPodGroup BuildHierarchySnapshotFromPod CompositePodGroupStates CompositePodGroups GetRootKeyForGroup " +
+				"PodGroups RemoveAssumedPod RemoveCompositePodGroup RemovePodGroup UpdateCompositePodGroup UpdatePodGroup " +
+				"AddNode AddPod AddPodGroupMember AssumePod BindPod Dump ForgetPod GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
 				"RemoveNode RemovePodGroupMember UpdateNode UpdatePod UpdatePodGroupMember UpdateSnapshot"},
 		{reflect.TypeFor[framework.Framework](), // lateFramework, memberFramework
 			"EventRecorder RunPreBindPlugins RunPreBindPreFlights WillWaitOnPermit",
@@ -47,6 +52,7 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 				"RunPostBindPlugins RunPostFilterPlugins RunPreFilterExtensionAddPod " +
 				"RunPreFilterExtensionRemovePod RunPreFilterPlugins RunPreScorePlugins RunReservePluginsReserve RunReservePluginsUnreserve " +
 				"RunScorePlugins SetAPICacher SetPodActivator SetPodNominator SharedCSIManager SharedDRAManager SharedInformerFactory SignPod " +
+				"MutableSnapshotSharedLister NormalizeScores RunPlacementFeasiblePlugins RunPodGroupPostFilterPlugins RunRawScorePlugins " +
 				"SnapshotSharedLister StoreScheduleResults UpdateNominatedPod WaitOnPermit"},
 		{reflect.TypeFor[events.EventRecorderLogger](), "Eventf WithLogger", ""}, // lateRecorder
 	} {
@@ -56,9 +62,9 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 		}
 		compare(t, "methods of "+tc.kind.String(), sets.New(slices.Concat(strings.Fields(tc.replaced), strings.Fields(tc.passed))...), got)
 	}
-	// Attach replaces NextPod, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and
+	// Attach replaces NextEntity, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and
 	// PrepareMembers the Profiles.
-	want := sets.New(strings.Fields("APIDispatcher Cache Extenders FailureHandler NextPod Profiles SchedulePod SchedulingQueue StopEverything")...)
+	want := sets.New(strings.Fields("APIDispatcher Cache Extenders FailureHandler NextEntity Profiles SchedulePod SchedulingQueue StopEverything")...)
 	got := sets.New[string]()
 	for kind, i := reflect.TypeFor[scheduler.Scheduler](), 0; i < kind.NumField(); i++ {
 		if field := kind.Field(i); field.IsExported() {

@@ -15,13 +15,13 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	const page = "# Title\n\n## Imported\n\n| package | for |\n|---|---|\n| `pkg/a` | all |\n\n" +
 		"## Replaced\n\n| what | by | test |\n|---|---|---|\n" +
-		"| `Scheduler.NextPod` | members first (`loop.go`) | `TestLoop`, `TestOrder` |\n" +
+		"| `Scheduler.NextEntity` | members first (`loop.go`) | `TestLoop`, `TestOrder` |\n" +
 		"| informers | [`scheduler/informers.go`](../pkg/scheduler/informers.go) | `TestInformers` |\n\n" +
 		"## Assumed\n\n| what | where | test |\n|---|---|---|\n" +
 		"| [texts](events.md) | `explain.go` | `TestTexts` |\n| times | `late.go` | `TestOnAServer` |\n"
-	const built = "# muster/pkg/scheduler/kubescheduler\npkg/scheduler/kubescheduler/loop.go:1:2: undefined: NextPod\n" +
+	const built = "# muster/pkg/scheduler/kubescheduler\npkg/scheduler/kubescheduler/loop.go:1:2: undefined: NextEntity\n" +
 		"pkg/scheduler/kubescheduler/other.go:3:4: undefined: other\nnote: module requires Go 1.27\n"
-	const tested = "pkg/scheduler/kubescheduler/loop.go:1:2: undefined: NextPod\n" +
+	const tested = "pkg/scheduler/kubescheduler/loop.go:1:2: undefined: NextEntity\n" +
 		`{"Action":"build-output","ImportPath":"p","Output":"pkg/scheduler/kubescheduler/late.go:5:6: missing return\n"}` + "\n" +
 		`{"Action":"run","Package":"p","Test":"TestInformers"}` + "\n" +
 		`{"Action":"output","Package":"p","Test":"TestInformers","Output":"=== RUN TestInformers\n"}` + "\n" +
@@ -40,7 +40,7 @@ func TestReport(t *testing.T) {
 	got := report(seams, map[string]string{"TestOnAServer": "test/integration/scheduler"}, r)
 	const want = `
 Replaced
-  1 errors   in part    Scheduler.NextPod (TestLoop, TestOrder)
+  1 errors   in part    Scheduler.NextEntity (TestLoop, TestOrder)
   not tried  FAILS      informers (TestInformers)
 
 Assumed
@@ -54,7 +54,7 @@ pkg/scheduler/kubescheduler/late.go
     5:6: missing return
 
 pkg/scheduler/kubescheduler/loop.go
-    1:2: undefined: NextPod
+    1:2: undefined: NextEntity
 
 pkg/scheduler/kubescheduler/other.go, which no row names
     3:4: undefined: other

@@ -39,9 +39,9 @@ var (
 func (pl *Admission) Name() string { return Name }
 
 // Less implements fwk.QueueSortPlugin (docs/decisions, G16). For two pods without a gang it is PrioritySort's order.
-func (pl *Admission) Less(a, b fwk.QueuedPodInfo) bool {
-	ra := pl.registry.RankOf(a.GetPodInfo().GetPod(), a.GetTimestamp())
-	rb := pl.registry.RankOf(b.GetPodInfo().GetPod(), b.GetTimestamp())
+func (pl *Admission) Less(a, b fwk.QueuedEntityInfo) bool {
+	ra := pl.registry.RankOf(kubescheduler.PodOf(a), a.GetTimestamp())
+	rb := pl.registry.RankOf(kubescheduler.PodOf(b), b.GetTimestamp())
 	return ra.Compare(rb) < 0
 }
 

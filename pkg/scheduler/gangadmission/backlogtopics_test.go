@@ -117,7 +117,7 @@ func (r randomObjects) event() objectEvent {
 	case 0, 1:
 		pod := r.pod("gone", r.pick("ml", "other"))
 		pod.Spec.NodeName = "n0"
-		return objectEvent{fwk.ClusterEvent{Resource: fwk.Pod, ActionType: fwk.Delete}, pod, nil}
+		return objectEvent{fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}, pod, nil}
 	case 2:
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta(r.claim())}
 		return changed(fwk.PersistentVolumeClaim, claim, claim)
@@ -270,7 +270,7 @@ func TestEventsOfObjectsWakeTheGangsThatTheyMayHelp(t *testing.T) {
 			woken[event.Resource]++
 		}
 	}
-	for _, of := range []fwk.EventResource{fwk.Pod, fwk.PersistentVolumeClaim, fwk.PersistentVolume, fwk.ResourceClaim, fwk.CSIStorageCapacity} {
+	for _, of := range []fwk.EventResource{fwk.AssignedPod, fwk.PersistentVolumeClaim, fwk.PersistentVolume, fwk.ResourceClaim, fwk.CSIStorageCapacity} {
 		if woken[of] < 10 || slept[of] < 10 {
 			t.Errorf("%s: %d events woke a gang, %d did not, want some of both", of, woken[of], slept[of])
 		}

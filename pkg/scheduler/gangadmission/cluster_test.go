@@ -300,7 +300,7 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 	if c.end != nil {
 		c.gangs.end = c.end
 	}
-	informers := scheduler.NewInformerFactory(c.client, 0)
+	informers := scheduler.NewInformerFactory(c.client, 0, nil)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: c.client.EventsV1()})
 	t.Cleanup(broadcaster.Shutdown)
 	if _, err := broadcaster.StartEventWatcher(c.recordEvent); err != nil {
@@ -323,10 +323,10 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 	if c.wrap != nil {
 		c.sched.Profiles[wrappers.SchedulerName] = c.wrap(c.sched.Profiles[wrappers.SchedulerName])
 	}
-	pop := c.sched.NextPod
-	c.sched.NextPod = func(logger klog.Logger) (*framework.QueuedPodInfo, error) {
-		info, err := pop(logger)
-		if info != nil && info.Pod != nil {
+	pop := c.sched.NextEntity
+	c.sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		entity, err := pop(logger)
+		if info, ok := entity.(*framework.QueuedPodInfo); ok && info.Pod != nil {
 			c.mu.Lock()
 			c.popped = append(c.popped, info.Pod.Name)
 			hook := c.onPop
@@ -335,7 +335,7 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 				hook(info.Pod.Name)
 			}
 		}
-		return info, err
+		return entity, err
 	}
 	informers.Start(ctx.Done())
 	informers.WaitForCacheSync(ctx.Done())

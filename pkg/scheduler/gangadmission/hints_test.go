@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/klog/v2"
@@ -24,6 +25,9 @@ func TestEveryEventThatWakesAPodWakesAGang(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, e := range events {
+			if slices.Contains([]fwk.EventResource{fwk.AssignedPod, fwk.TargetPod, fwk.UnscheduledPod}, e.Event.Resource) {
+				e.Event.Resource = fwk.Pod // which gangs are registered for
+			}
 			if pl.Name() == Name {
 				ours[e.Event.Resource] |= e.Event.ActionType
 				continue
@@ -35,9 +39,9 @@ func TestEveryEventThatWakesAPodWakesAGang(t *testing.T) {
 		}
 	}
 	// The registry observes events of the gang's own pods itself.
-	ours[fwk.Pod] |= fwk.UpdatePodToleration | fwk.UpdatePodSchedulingGatesEliminated
+	ours[fwk.Pod] |= fwk.UpdatePodToleration | fwk.UpdatePodSchedulingGatesEliminated | fwk.UpdatePodScaleUp
 	const (
-		ofPods = fwk.UpdatePodLabel | fwk.UpdatePodScaleDown | fwk.UpdatePodToleration | fwk.UpdatePodSchedulingGatesEliminated |
+		ofPods = fwk.UpdatePodLabel | fwk.UpdatePodScaleDown | fwk.UpdatePodScaleUp | fwk.UpdatePodToleration | fwk.UpdatePodSchedulingGatesEliminated |
 			fwk.UpdatePodGeneratedResourceClaim
 		ofNodes = fwk.Update &^ ofPods
 	)

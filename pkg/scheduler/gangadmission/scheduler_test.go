@@ -528,7 +528,7 @@ func TestPlainPodsKeepTheirOrder(t *testing.T) {
 	c := newCluster(t).node(wrappers.MakeNode("n0"))
 	for i, priority := range []int32{0, 10, 5, 10, 0} {
 		c.pod(wrappers.MakePod(fmt.Sprintf("p%d", i), "ml").Priority(priority))
-		c.eventually("queued", func() bool { _, ok := c.sched.SchedulingQueue.GetPod(fmt.Sprintf("p%d", i), "ml"); return ok })
+		c.eventually("queued", func() bool { _, ok := c.sched.SchedulingQueue.GetPod(fmt.Sprintf("p%d", i), "ml", nil); return ok })
 	}
 	c.run().eventually("all bound", func() bool { return len(c.boundOf("p")) == 5 })
 	c.mu.Lock()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kubescheduler contains the code that uses internals of kube-scheduler: the framework's runtime behind the
-// plugin handle, the scheduling queue behind the scheduler's NextPod, the cache's snapshots, and clones of NodeInfo.
+// plugin handle, the scheduling queue behind the scheduler's NextEntity, the cache's snapshots, and clones of NodeInfo.
 // Updating to the next Kubernetes minor version requires changes here; docs/upstream.md lists what is used, and the few
 // places elsewhere: the command, the informers and the profile.
 //

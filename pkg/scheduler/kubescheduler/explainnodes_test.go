@@ -56,7 +56,7 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 		"a pod that is to be on another node has no use for these": {
 			pod:  classPod("a").GPUs(4).Spec(func(s *corev1.PodSpec) { s.NodeName = "tainted" }),
 			want: podgroup.ResourceCapacity{Resource: gpu, PerPod: 4, Unavailable: []podgroup.UnavailableNodes{tainted}, Elsewhere: 5},
-			says: map[string]int{"node(s) didn't match the requested node name": 2, "cordoned": 2, "not ready": 1, "with taint team=ml:NoSchedule": 1},
+			says: map[string]int{"node(s) didn't match the pod's node name selection": 5, "with taint team=ml:NoSchedule": 1},
 		},
 		"pods that keep apart have one node each": {
 			pod: classPod("a").GPUs(1).ApartFrom(corev1.LabelHostname, "app", "a").NodeSelector("rack", "r0"),

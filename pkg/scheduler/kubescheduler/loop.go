@@ -84,7 +84,7 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 		return profile == nil || GateOfOthers(context.Background(), profile, pod, "") != ""
 	}
 	l := &loop{queue: queue, members: members, turns: &turns{clock: hooks.Clock, queue: queue, members: members, held: held}}
-	sched.NextPod = l.nextPod
+	sched.NextEntity = l.nextEntity
 	return queue
 }
 
@@ -96,22 +96,23 @@ type loop struct {
 	wasHeld, wasReleased bool // see MemberSource.Unwinding
 }
 
-// nextPod returns the next member of the plan that is being committed, or else the next pod of the queue.
-func (l *loop) nextPod(logger klog.Logger) (*framework.QueuedPodInfo, error) {
-	if info := l.turns.nextBetween(); info != nil {
+// nextEntity returns the next member of the plan that is being committed, or else what the queue has next: a pod, since
+// the groups of kube-scheduler are off (RefuseGates). nil: the queue is closed.
+func (l *loop) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+	if info := l.turns.nextBetween(logger); info != nil {
 		l.beginCycle(info.Pod)
 		return info, nil
 	}
 	if info := l.nextMember(logger); info != nil {
 		return info, nil
 	}
-	l.turns.nextBetween() // the plan has ended
+	l.turns.nextBetween(logger) // the plan has ended
 	l.waitForUnwinding()
-	info, err := l.queue.Pop(logger)
-	if err == nil && info != nil && info.Pod != nil {
+	entity, err := l.queue.Pop(logger)
+	if info, ok := entity.(*framework.QueuedPodInfo); ok && err == nil && info.Pod != nil {
 		l.beginCycle(info.Pod)
 	}
-	return info, err
+	return entity, err
 }
 
 // beginCycle begins the cycle of a pod that is in no plan.
@@ -130,10 +131,10 @@ func (l *loop) nextMember(logger klog.Logger) *framework.QueuedPodInfo {
 		if member == nil {
 			return nil
 		}
-		info := l.queue.take(member)
+		info := l.queue.take(logger, member)
 		for deadline := time.Now().Add(lateLimit); info == nil && time.Now().Before(deadline); {
 			time.Sleep(unwindPoll)
-			info = l.queue.take(member)
+			info = l.queue.take(logger, member)
 		}
 		if info == nil {
 			logger.V(2).Info("Planned pod is not in the scheduling queue", "pod", klog.KObj(member))

@@ -18,15 +18,20 @@ import (
 
 // gangGates bring kube-scheduler's own gangs into its loop. Each of the others needs the first one.
 var gangGates = []featuregate.Feature{
-	features.GenericWorkload, features.GangScheduling, features.WorkloadAwarePreemption, features.TopologyAwareWorkloadScheduling,
+	features.GenericWorkload, features.TopologyAwareWorkloadScheduling, features.CompositePodGroup, features.PodGroupPreemptionPolicy,
+	features.DRAWorkloadResourceClaims, features.WorkloadWithJob,
 }
 
 // gangPlugins do the same, when a profile enables them.
 var gangPlugins = []string{names.GangScheduling, names.TopologyPlacementGenerator, names.PodGroupPodsCount}
 
-// RefuseGangGates returns an error if a feature gate is on that brings a second gang logic. Source: docs/decisions,
-// G28.
-func RefuseGangGates(enabled func(featuregate.Feature) bool) error {
+// RefuseGates returns an error if a feature gate is on that brings a second gang logic, or bound pods into the queue.
+// Source: docs/decisions, G28.
+func RefuseGates(enabled func(featuregate.Feature) bool) error {
+	if gate := features.InPlacePodVerticalScalingSchedulerPreemption; enabled(gate) {
+		return fmt.Errorf("feature gate %s brings pods that are bound into the queue of muster-scheduler, which would keep those of gangs for pods that "+
+			"wait: start it with --feature-gates=%s=false; the kubelet resizes pods without it as soon as there is room", gate, gate)
+	}
 	var on, off []string
 	for _, gate := range gangGates {
 		if enabled(gate) {
@@ -40,7 +45,7 @@ func RefuseGangGates(enabled func(featuregate.Feature) bool) error {
 		"start it with --feature-gates=%s; it reads the PodGroups of scheduling.k8s.io without them", strings.Join(on, ", "), strings.Join(off, ","))
 }
 
-// RefuseGangFlags is RefuseGangGates for the values of --feature-gates of another process, in their order. Gates that
+// RefuseGangFlags is RefuseGates for the values of --feature-gates of another process, in their order. Gates that
 // this version of Kubernetes does not have are ignored. An error also says that the gates are not valid together.
 func RefuseGangFlags(values []string) error {
 	gates := feature.DefaultMutableFeatureGate.DeepCopy()
@@ -58,7 +63,7 @@ func RefuseGangFlags(values []string) error {
 	if err := gates.SetFromMap(settings); err != nil {
 		return err
 	}
-	return RefuseGangGates(gates.Enabled)
+	return RefuseGates(gates.Enabled)
 }
 
 // RefuseGangPlugins returns an error if a profile enables a plugin of kube-scheduler's own gangs.

@@ -23,13 +23,17 @@ func TestGatesOfOtherGangs(t *testing.T) {
 		"none":      {},
 		"others":    {on: gatesOn{features.DynamicResourceAllocation: true}},
 		"the first": {gatesOn{features.GenericWorkload: true}, []string{"feature gates GenericWorkload bring", "--feature-gates=GenericWorkload=false;"}},
-		"all": {gatesOn{features.GenericWorkload: true, features.GangScheduling: true, features.WorkloadAwarePreemption: true, features.TopologyAwareWorkloadScheduling: true},
-			[]string{"feature gates GenericWorkload, GangScheduling, WorkloadAwarePreemption, TopologyAwareWorkloadScheduling bring",
-				"--feature-gates=GenericWorkload=false,GangScheduling=false,WorkloadAwarePreemption=false,TopologyAwareWorkloadScheduling=false;"}},
+		"resizes of bound pods": {gatesOn{features.InPlacePodVerticalScalingSchedulerPreemption: true}, []string{
+			"feature gate InPlacePodVerticalScalingSchedulerPreemption brings pods that are bound",
+			"--feature-gates=InPlacePodVerticalScalingSchedulerPreemption=false;",
+		}},
+		"several": {gatesOn{features.GenericWorkload: true, features.CompositePodGroup: true, features.TopologyAwareWorkloadScheduling: true},
+			[]string{"feature gates GenericWorkload, TopologyAwareWorkloadScheduling, CompositePodGroup bring",
+				"--feature-gates=GenericWorkload=false,TopologyAwareWorkloadScheduling=false,CompositePodGroup=false;"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := RefuseGangGates(func(f featuregate.Feature) bool { return tc.on[f] })
+			err := RefuseGates(func(f featuregate.Feature) bool { return tc.on[f] })
 			if (err == nil) != (tc.want == nil) {
 				t.Fatal(err)
 			}

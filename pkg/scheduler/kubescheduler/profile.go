@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/features"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -49,6 +47,9 @@ func GateOfOthers(ctx context.Context, profile Profile, pod *corev1.Pod, own str
 	return ""
 }
 
+// PodOf returns the pod that is an entity of the queue. Panics if it is a group, which RefuseGates excludes.
+func PodOf(entity fwk.QueuedEntityInfo) *corev1.Pod { return entity.(*framework.QueuedPodInfo).Pod }
+
 // SkipsPreBind reports whether no plugin has anything to prepare before the pod is bound to the node.
 func SkipsPreBind(ctx context.Context, profile Profile, state fwk.CycleState, pod *corev1.Pod, node string) bool {
 	return profile.RunPreBindPreFlights(ctx, state, pod, node).IsSkip()
@@ -56,17 +57,13 @@ func SkipsPreBind(ctx context.Context, profile Profile, state fwk.CycleState, po
 
 // CheckPluginOrder returns an error that lists the misplaced plugins of every profile with the admission plugin. The
 // admission plugin must be first at every extension point, in particular before the default binder at Bind, and must
-// not be enabled without the gate, and DefaultPreemption in none. The queue must get all events, as with the feature
-// gate SchedulerQueueingHints.
+// not be enabled without the gate, and DefaultPreemption in none.
 func CheckPluginOrder(sched *scheduler.Scheduler, gate, admission string) error {
 	var problems []string
 	for name, profile := range sched.Profiles {
 		problems = append(problems, orderProblems(name, profile.ListPlugins(), gate, admission)...)
 	}
 	problems = append(problems, binderProblems(sched.Extenders, admission)...)
-	if !utilfeature.DefaultFeatureGate.Enabled(features.SchedulerQueueingHints) {
-		problems = append(problems, "the feature gate SchedulerQueueingHints is off: then pods that are bound or deleted do not pass the queue, and no gang that waits would learn of them; leave it on")
-	}
 	if len(problems) == 0 {
 		return nil
 	}

@@ -3,15 +3,11 @@
 package kubescheduler
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/version"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
@@ -151,26 +147,5 @@ func TestExtenderAdvice(t *testing.T) {
 	}
 	if got := ExtenderAdvice(profile, other); got != "" {
 		t.Errorf("advice for a pod that no extender knows: %q", got)
-	}
-}
-
-// Not parallel: the feature gate is that of the process. Kubernetes locks it, except when it emulates an older version.
-func TestQueueingHintsAreRequired(t *testing.T) {
-	gate := utilfeature.DefaultMutableFeatureGate
-	set := func(emulated *version.Version, on string) {
-		t.Helper()
-		if err := errors.Join(gate.SetEmulationVersion(emulated), gate.Set("SchedulerQueueingHints="+on)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	present := gate.EmulationVersion()
-	set(version.MustParse("1.33"), "false")
-	defer func() {
-		set(version.MustParse("1.33"), "true")
-		set(present, "true")
-	}()
-	err := CheckPluginOrder(&scheduler.Scheduler{}, "Gate", "Admission")
-	if err == nil || !strings.Contains(err.Error(), "SchedulerQueueingHints is off") {
-		t.Errorf("error %v", err)
 	}
 }

@@ -116,7 +116,7 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 // of the same name.
 func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 	if oldPod != nil && oldPod.UID != newPod.UID {
-		q.Delete(oldPod)
+		q.Delete(klog.FromContext(ctx), oldPod)
 		q.Add(ctx, newPod)
 		return
 	}
@@ -129,7 +129,7 @@ func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 		q.SchedulingQueue.Update(ctx, oldPod, newPod)
 	case remove:
 		q.leaveRoomless(newPod.UID)
-		q.SchedulingQueue.Delete(newPod)
+		q.SchedulingQueue.Delete(klog.FromContext(ctx), newPod)
 	case nothing:
 	}
 }
@@ -180,7 +180,7 @@ func (q *Queue) recordUpdate(pod *corev1.Pod) todo {
 }
 
 // Delete implements queue.SchedulingQueue.
-func (q *Queue) Delete(pod *corev1.Pod) {
+func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.mu.Lock()
 	if p := q.pods[pod.UID]; p != nil && p.cycling {
 		p.gang, p.again = false, false // its cycle ends with Done
@@ -190,7 +190,7 @@ func (q *Queue) Delete(pod *corev1.Pod) {
 	q.untried.remove(pod.UID)
 	q.mu.Unlock()
 	q.leaveRoomless(pod.UID)
-	q.SchedulingQueue.Delete(pod) // the stock queue may contain the nomination of a gated pod
+	q.SchedulingQueue.Delete(logger, pod) // the stock queue may contain the nomination of a gated pod
 }
 
 // Activate implements queue.SchedulingQueue: gated pods enter the stock queue. A pod whose cycle is running enters
@@ -235,7 +235,7 @@ func (q *Queue) enterStockQueue(logger klog.Logger, pod *corev1.Pod) bool {
 
 // take returns a pod for its cycle without the stock queue: a pod of a gang, or one without that had no cycle yet. nil:
 // the queue does not have it, or it is in its cycle or being bound. The plugins at PreEnqueue are not asked.
-func (q *Queue) take(pod *corev1.Pod) *framework.QueuedPodInfo {
+func (q *Queue) take(logger klog.Logger, pod *corev1.Pod) *framework.QueuedPodInfo {
 	q.taking.Lock()
 	defer q.taking.Unlock()
 	q.mu.Lock()
@@ -257,24 +257,36 @@ func (q *Queue) take(pod *corev1.Pod) *framework.QueuedPodInfo {
 	}
 	podInfo, _ := framework.NewPodInfo(p.pod) // affinity that cannot be parsed has no effect, as in the stock queue
 	info := &framework.QueuedPodInfo{
-		PodInfo: podInfo, Timestamp: now, Attempts: p.attempts + 1, InitialAttemptTimestamp: p.first, UnschedulablePlugins: sets.New[string](),
+		PodInfo: podInfo,
+		QueueingParams: framework.QueueingParams{
+			Timestamp: now, Attempts: p.attempts + 1, InitialAttemptTimestamp: p.first, UnschedulablePlugins: sets.New[string](),
+		},
 	}
 	q.mu.Unlock()
 	if wasIn == inStock {
-		q.SchedulingQueue.Delete(podInfo.Pod)
+		q.SchedulingQueue.Delete(logger, podInfo.Pod)
 	} else {
-		metrics.SchedulerQueueIncomingPods.WithLabelValues("active", framework.EventUnscheduledPodAdd.Label()).Inc()
+		countActive(info)
 	}
 	return info
 }
 
+// countActive counts a pod that was taken as one that became active, as the stock queue does.
+func countActive(info *framework.QueuedPodInfo) {
+	event := framework.EventUnscheduledPodAdd.Label()
+	metrics.SchedulerQueueIncomingPods.WithLabelValues("active", event).Inc()
+	if label, ok := metrics.EntityToLabel(info); ok {
+		metrics.SchedulerQueueIncomingEntities.WithLabelValues("active", event, label).Inc()
+	}
+}
+
 // Pop implements queue.SchedulingQueue.
-func (q *Queue) Pop(logger klog.Logger) (*framework.QueuedPodInfo, error) {
-	info, err := q.SchedulingQueue.Pop(logger)
-	if info != nil && info.Pod != nil {
+func (q *Queue) Pop(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+	entity, err := q.SchedulingQueue.Pop(logger)
+	if info, ok := entity.(*framework.QueuedPodInfo); ok && info.Pod != nil {
 		q.recordPop(info)
 	}
-	return info, err
+	return entity, err
 }
 
 // recordPop records that a pod's cycle begins: earlier activations have had their effect.
@@ -308,9 +320,9 @@ func (q *Queue) Done(uid types.UID) {
 	}
 }
 
-// AddUnschedulableIfNotPresent implements queue.SchedulingQueue: a pod of a gang whose cycle has failed is gated
+// AddUnschedulablePodIfNotPresent implements queue.SchedulingQueue: a pod of a gang whose cycle has failed is gated
 // again. One without a gang that was taken enters the stock queue as a new one.
-func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
+func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	pod := info.Pod
 	if q.hooks.Gated(pod) {
 		q.gateAgain(logger, pod, info)
@@ -325,7 +337,7 @@ func (q *Queue) AddUnschedulableIfNotPresent(logger klog.Logger, info *framework
 		q.waitForRoom[pod.UID] = struct{}{}
 		q.mu.Unlock()
 	}
-	return q.SchedulingQueue.AddUnschedulableIfNotPresent(logger, info, cycle)
+	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
 }
 
 // recordFailedPlain records that the cycle of a pod without a gang has failed. It reports whether the stock queue does

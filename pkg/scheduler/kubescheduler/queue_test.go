@@ -41,8 +41,8 @@ func newQueueScene(t *testing.T) *queueScene {
 	metrics.Register()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	s := &queueScene{t: t, clock: testclock.NewFakeClock(time.Unix(0, 0)), stock: queue.NewTestQueue(ctx, func(a, b fwk.QueuedPodInfo) bool {
-		return a.GetPodInfo().GetPod().Name < b.GetPodInfo().GetPod().Name
+	s := &queueScene{t: t, clock: testclock.NewFakeClock(time.Unix(0, 0)), stock: queue.NewTestQueue(ctx, func(a, b fwk.QueuedEntityInfo) bool {
+		return PodOf(a).Name < PodOf(b).Name
 	})}
 	gated := func(pod *corev1.Pod) bool { return pod.Annotations["pod-group-name"] != "" }
 	s.q = NewQueue(s.stock, QueueHooks{
@@ -68,17 +68,17 @@ func (s *queueScene) activate(pod *corev1.Pod) {
 
 func (s *queueScene) pop() *framework.QueuedPodInfo {
 	s.t.Helper()
-	info, err := s.q.Pop(klog.Background())
+	entity, err := s.q.Pop(klog.Background())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return info
+	return entity.(*framework.QueuedPodInfo)
 }
 
 func (s *queueScene) fail(info *framework.QueuedPodInfo) {
 	s.t.Helper()
 	info.UnschedulablePlugins = sets.New("GangAdmission")
-	if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
+	if err := s.q.AddUnschedulablePodIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -153,7 +153,7 @@ func TestPodsEnterInTheGivenOrder(t *testing.T) {
 // take takes a pod, which the queue must have.
 func (s *queueScene) take(pod *corev1.Pod) *framework.QueuedPodInfo {
 	s.t.Helper()
-	info := s.q.take(pod)
+	info := s.q.take(klog.Background(), pod)
 	if info == nil || info.Pod.UID != pod.UID {
 		s.t.Fatalf("took %v, want %s", info, pod.Name)
 	}
@@ -173,17 +173,17 @@ func TestMembersHaveTheirCyclesWithoutTheStockQueue(t *testing.T) {
 		t.Errorf("%d pods are in flight in the stock queue", got)
 	}
 	for _, pod := range []*corev1.Pod{gangPod("unknown"), gangPod("b")} {
-		if info := s.q.take(pod); info != nil {
+		if info := s.q.take(klog.Background(), pod); info != nil {
 			t.Errorf("took %s", info.Pod.Name)
 		}
 	}
 	s.q.Done("b") // it is being bound
 	s.update(gangPod("b"), labelled(gangPod("b")))
-	if info := s.q.take(gangPod("b")); info != nil {
+	if info := s.q.take(klog.Background(), gangPod("b")); info != nil {
 		t.Error("took a pod that is being bound")
 	}
-	s.q.Delete(gangPod("b"))
-	s.q.Delete(gangPod("c"))
+	s.q.Delete(klog.Background(), gangPod("b"))
+	s.q.Delete(klog.Background(), gangPod("c"))
 	s.q.Done("c")
 	s.is(0, "a-plain")
 	if len(s.q.pods) != 0 {
@@ -223,7 +223,7 @@ func TestPlainPodThatWasTakenComesBack(t *testing.T) {
 	info.Pod = labelled(plainPod("p")) // the failure handler reads the latest version
 	s.fail(info)
 	s.is(0, "p")
-	if info := s.q.take(plainPod("p")); info != nil {
+	if info := s.q.take(klog.Background(), plainPod("p")); info != nil {
 		t.Error("it is taken twice")
 	}
 	info = s.pop()
@@ -250,7 +250,7 @@ func TestNothingBringsATakenPodBack(t *testing.T) {
 			s.update(plainPod("p"), labelled(plainPod("p")))
 		})
 		s.take(plainPod("p"))
-		for s.q.take(gangPod("a")) == nil {
+		for s.q.take(klog.Background(), gangPod("a")) == nil {
 			goruntime.Gosched()
 		}
 		updates.Wait()
@@ -392,7 +392,7 @@ func TestDeletedPodsLeaveNothing(t *testing.T) {
 	s.activate(gangPod("c"))
 	info := s.take(gangPod("c"))
 	for _, pod := range []*corev1.Pod{plainPod("p"), gangPod("a"), gangPod("b"), gangPod("c")} {
-		s.q.Delete(pod)
+		s.q.Delete(klog.Background(), pod)
 	}
 	s.q.Done(info.Pod.UID)
 	s.is(0)
@@ -416,7 +416,7 @@ func TestPodThatLacksRoomIsMovedByNoEvent(t *testing.T) {
 	p.UnschedulablePlugins = sets.New("NodeResourcesFit", "TaintToleration")
 	q.UnschedulablePlugins = sets.New("NodeResourcesFit", "InterPodAffinity")
 	for _, info := range []*framework.QueuedPodInfo{p, q} {
-		if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
+		if err := s.q.AddUnschedulablePodIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -445,7 +445,7 @@ func TestNominationOfAGatedPodGoesWithIt(t *testing.T) {
 	s := newQueueScene(t)
 	pod := gangPod("a")
 	pod.Status.NominatedNodeName = "n" // for example by an autoscaler
-	s.stock = queue.NewTestQueueWithObjects(t.Context(), func(a, b fwk.QueuedPodInfo) bool { return false }, []runtime.Object{pod})
+	s.stock = queue.NewTestQueueWithObjects(t.Context(), func(a, b fwk.QueuedEntityInfo) bool { return false }, []runtime.Object{pod})
 	s.q.SchedulingQueue = s.stock
 	s.add(pod)
 	s.activate(pod)
@@ -454,7 +454,7 @@ func TestNominationOfAGatedPodGoesWithIt(t *testing.T) {
 		t.Fatalf("%d pods are nominated in the cycle, want 1", got)
 	}
 	s.fail(info)
-	s.q.Delete(pod)
+	s.q.Delete(klog.Background(), pod)
 	if got := len(s.stock.NominatedPodsForNode("n")); got != 0 {
 		t.Errorf("%d pods are nominated, want none: the pod is gone", got)
 	}
@@ -469,7 +469,7 @@ func TestPodThatWentWhileItsCycleFailedIsNotKept(t *testing.T) {
 		s.activate(pod)
 		info := s.pop()
 		if pod != stays {
-			s.q.Delete(pod) // its failed cycle has read it before
+			s.q.Delete(klog.Background(), pod) // its failed cycle has read it before
 		}
 		s.fail(info)
 		s.q.refreshGatedPod(c.f, pod)

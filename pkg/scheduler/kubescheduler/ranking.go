@@ -181,6 +181,9 @@ func (w *Snapshot) scoreNodes(c *class, positions []int) (scores []int64, ok boo
 func (w *Snapshot) plainlyScored(c *class) bool {
 	skip := c.state.GetSkipScorePlugins()
 	for _, name := range w.cache.scores {
+		if name == names.VolumeBinding && c.skip.Has(name) {
+			continue // it scores pods without claims since 1.37, all nodes with 0
+		}
 		if !plainScores.Has(name) && !skip.Has(name) {
 			return false
 		}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 )
@@ -43,7 +44,7 @@ type turns struct {
 }
 
 // nextBetween returns the pod to be scheduled before the next member of the plan, nil if there is none now.
-func (t *turns) nextBetween() *framework.QueuedPodInfo {
+func (t *turns) nextBetween(logger klog.Logger) *framework.QueuedPodInfo {
 	now := t.clock.Now()
 	plan, priority, passable := t.members.Committing()
 	switch {
@@ -61,7 +62,7 @@ func (t *turns) nextBetween() *framework.QueuedPodInfo {
 		if t.held(pod) {
 			continue
 		}
-		if info := t.queue.take(pod); info != nil { // nil: deleted in the meantime
+		if info := t.queue.take(logger, pod); info != nil { // nil: deleted in the meantime
 			return info
 		}
 	}

@@ -47,7 +47,7 @@ func newTurnsScene(t *testing.T, members int) *turnsScene {
 func (s *turnsScene) cycles(n int) (order []string) {
 	members := 0
 	for range n {
-		if info := s.turns.nextBetween(); info != nil {
+		if info := s.turns.nextBetween(klog.Background()); info != nil {
 			order = append(order, fmt.Sprintf("%s after %d", info.Pod.Name, members))
 		} else if s.plan.left > 0 {
 			s.plan.left--
@@ -116,7 +116,7 @@ func TestSlowCyclesDoNotHoldUpThePlan(t *testing.T) {
 	}
 	began := s.clock.Now()
 	for s.plan.left > 0 {
-		if s.turns.nextBetween() != nil {
+		if s.turns.nextBetween(klog.Background()) != nil {
 			s.clock.Step(200 * time.Millisecond)
 		} else {
 			s.plan.left--
@@ -148,12 +148,12 @@ func TestRefusedPodIsTriedAgainAfterThePlan(t *testing.T) {
 	pod := passer("p").Obj()
 	s.add(pod)
 	s.cycles(50)
-	info := s.turns.nextBetween()
+	info := s.turns.nextBetween(klog.Background())
 	if info == nil {
 		t.Fatal("the pod does not pass")
 	}
 	info.UnschedulablePlugins.Insert("X")
-	if err := s.q.AddUnschedulableIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
+	if err := s.q.AddUnschedulablePodIfNotPresent(klog.Background(), info, s.q.SchedulingCycle()); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.cycles(40); len(got) != 0 || s.plan.left == 0 {

@@ -160,7 +160,7 @@ func TestAChangedFieldChangesNothingElse(t *testing.T) {
 func TestPluginOrder(t *testing.T) {
 	t.Parallel()
 	filters := []string{
-		"GangAdmission", "NodeUnschedulable", "NodeName", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
+		"GangAdmission", "NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit",
 		"VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity",
 		"DynamicResources", "NodeDeclaredFeatures",
 	}
@@ -175,7 +175,7 @@ func TestPluginOrder(t *testing.T) {
 	want := map[string][]string{
 		"queueSort":  {"GangAdmission"},
 		"preEnqueue": {"SchedulingGates", "DynamicResources", "GangGate"},
-		"preFilter":  {"GangAdmission", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"},
+		"preFilter":  {"GangAdmission", "NodeName", "NodeUnschedulable", "TaintToleration", "NodeAffinity", "NodePorts", "NodeResourcesFit", "VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "PodTopologySpread", "InterPodAffinity", "DynamicResources", "NodeDeclaredFeatures"},
 		"filter":     filters,
 		"postFilter": {"GangAdmission", "DynamicResources"},
 		"preScore":   preScores,
@@ -310,7 +310,7 @@ func newScheduler(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration) *sch
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	client := fake.NewClientset()
-	sched, err := scheduler.New(ctx, client, scheduler.NewInformerFactory(client, 0), nil,
+	sched, err := scheduler.New(ctx, client, scheduler.NewInformerFactory(client, 0, nil), nil,
 		schedulerprofile.NewRecorderFactory(events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})),
 		scheduler.WithComponentConfigVersion(cfg.APIVersion),
 		scheduler.WithProfiles(cfg.Profiles...),
@@ -368,8 +368,8 @@ var (
 	_ fwk.SignPlugin       = gangAdmission{}
 )
 
-func (gangAdmission) Name() string                                   { return "GangAdmission" }
-func (gangAdmission) Less(fwk.QueuedPodInfo, fwk.QueuedPodInfo) bool { return false }
+func (gangAdmission) Name() string                                         { return "GangAdmission" }
+func (gangAdmission) Less(fwk.QueuedEntityInfo, fwk.QueuedEntityInfo) bool { return false }
 func (gangAdmission) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	return nil, nil
 }
