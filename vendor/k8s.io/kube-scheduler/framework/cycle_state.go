@@ -96,14 +96,44 @@ type CycleState interface {
 	// IsPodGroupSchedulingCycle returns true if this cycle is a pod group scheduling cycle.
 	// If set to false, it means that the pod referencing this CycleState either passed the pod group cycle
 	// or doesn't belong to any pod group.
-	// This field can only be set to true when GenericWorkload feature flag is enabled.
+	// This field can only be true when GenericWorkload feature flag is enabled.
 	IsPodGroupSchedulingCycle() bool
 	// GetPodGroupSchedulingCycle gets the cycle state of the PodGroup for a Pod.
 	// This should be only used when GenericWorkload feature flag is enabled.
 	GetPodGroupSchedulingCycle() PodGroupCycleState
-	// SetPodGroupSchedulingCycle sets the cycle state of the PodGroup for a Pod.
+	// GetPlacementCycleState gets the cycle state of the current Placement for a Pod.
+	// Returns nil if this pod is not being scheduled within a placement context.
 	// This should be only used when GenericWorkload feature flag is enabled.
-	SetPodGroupSchedulingCycle(PodGroupCycleState)
+	GetPlacementCycleState() PlacementCycleState
+}
+
+// PlacementCycleState provides a mechanism for plugins to store and retrieve arbitrary data
+// scoped to a single placement candidate within a pod group scheduling cycle.
+// Data stored in PlacementCycleState is shared across all pods scheduled within the same
+// placement iteration and is passed to ScorePlacement for that placement.
+// PlacementCycleState does not provide any data protection, as all plugins are assumed to be
+// trusted.
+type PlacementCycleState interface {
+	// ShouldRecordPluginMetrics returns whether metrics.PluginExecutionDuration metrics
+	// should be recorded.
+	// This function is mostly for the scheduling framework runtime, plugins usually don't have to use it.
+	ShouldRecordPluginMetrics() bool
+	// Read retrieves data with the given "key" from PlacementCycleState. If the key is not
+	// present, ErrNotFound is returned.
+	//
+	// See PlacementCycleState for notes on concurrency.
+	Read(key StateKey) (StateData, error)
+	// Write stores the given "val" in PlacementCycleState with the given "key".
+	//
+	// See PlacementCycleState for notes on concurrency.
+	Write(key StateKey, val StateData)
+	// Delete deletes data with the given key from PlacementCycleState.
+	//
+	// See PlacementCycleState for notes on concurrency.
+	Delete(key StateKey)
+	// GetPodGroupSchedulingCycle gets the cycle state of the PodGroup for this Placement.
+	// This should be only used when GenericWorkload feature flag is enabled.
+	GetPodGroupSchedulingCycle() PodGroupCycleState
 }
 
 // PodGroupCycleState provides a mechanism for plugins that operate on pod groups to store and retrieve arbitrary data.
@@ -128,4 +158,8 @@ type PodGroupCycleState interface {
 	//
 	// See PodGroupCycleState for notes on concurrency.
 	Delete(key StateKey)
+
+	// GetParentPlacementCycleState returns PlacementCycleState of the parent composite pod group.
+	// If there is no parent, returns nil.
+	GetParentPlacementCycleState() PlacementCycleState
 }

@@ -16,7 +16,10 @@ package clientv3
 
 import (
 	"context"
+	"errors"
+	"io"
 
+	"github.com/golang/protobuf/proto" //nolint:staticcheck // TODO: remove for a supported version
 	"google.golang.org/grpc"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -27,6 +30,7 @@ type (
 	CompactResponse pb.CompactionResponse
 	PutResponse     pb.PutResponse
 	GetResponse     pb.RangeResponse
+	GetStreamChan   <-chan RangeStreamResponse
 	DeleteResponse  pb.DeleteRangeResponse
 	TxnResponse     pb.TxnResponse
 )
@@ -48,6 +52,15 @@ type KV interface {
 	// When passed WithSort(), the keys will be sorted.
 	Get(ctx context.Context, key string, opts ...OpOption) (*GetResponse, error)
 
+	// RangeStream retrieves keys.
+	// By default, will return the value for "key", if any.
+	// When passed WithRange(end), will return the keys in the range [key, end).
+	// When passed WithFromKey(), returns keys greater than or equal to key.
+	// When passed WithRev(rev) with rev > 0, retrieves keys at the given revision;
+	// if the required revision is compacted, the request will fail with ErrCompacted .
+	// When passed WithLimit(limit), the number of returned keys is bounded by limit.
+	GetStream(ctx context.Context, key string, opts ...OpOption) (GetStreamChan, error)
+
 	// Delete deletes a key, or optionally using WithRange(end), [key, end).
 	Delete(ctx context.Context, key string, opts ...OpOption) (*DeleteResponse, error)
 
@@ -63,6 +76,35 @@ type KV interface {
 
 	// Txn creates a transaction.
 	Txn(ctx context.Context) Txn
+}
+
+// RangeStreamResponse holds a single chunk from a RangeStream RPC. Kvs is
+// disjoint per chunk; Header, More, and Count are populated only on the
+// final chunk.
+//
+// On a non-EOF stream error, the final value sent on the channel is a
+// terminal RangeStreamResponse with RangeResponse == nil and a non-nil
+// Err().
+type RangeStreamResponse struct {
+	*pb.RangeResponse
+	closeErr error
+}
+
+// Err returns the error value if this RangeStreamResponse is the terminal
+// error response for a stream that failed mid-flight.
+func (r *RangeStreamResponse) Err() error {
+	return r.closeErr
+}
+
+func GetStreamToGetResponse(stream GetStreamChan) (*GetResponse, error) {
+	resp := &pb.RangeResponse{}
+	for r := range stream {
+		if err := r.Err(); err != nil {
+			return nil, err
+		}
+		proto.Merge(resp, r.RangeResponse)
+	}
+	return (*GetResponse)(resp), nil
 }
 
 type OpResponse struct {
@@ -124,6 +166,29 @@ func (kv *kv) Get(ctx context.Context, key string, opts ...OpOption) (*GetRespon
 	return r.get, ContextError(ctx, err)
 }
 
+func (kv *kv) GetStream(ctx context.Context, key string, opts ...OpOption) (GetStreamChan, error) {
+	op := OpGet(key, opts...)
+	c, err := kv.remote.RangeStream(ctx, op.toRangeRequest(), kv.callOpts...)
+	if err != nil {
+		return nil, ContextError(ctx, err)
+	}
+	respCh := make(chan RangeStreamResponse, 1)
+	go func() {
+		defer close(respCh)
+		for {
+			resp, err := c.Recv()
+			if err != nil {
+				if !errors.Is(err, io.EOF) {
+					respCh <- RangeStreamResponse{closeErr: ContextError(ctx, err)}
+				}
+				return
+			}
+			respCh <- RangeStreamResponse{RangeResponse: resp.RangeResponse}
+		}
+	}()
+	return respCh, nil
+}
+
 func (kv *kv) Delete(ctx context.Context, key string, opts ...OpOption) (*DeleteResponse, error) {
 	r, err := kv.Do(ctx, OpDelete(key, opts...))
 	return r.del, ContextError(ctx, err)
@@ -134,7 +199,7 @@ func (kv *kv) Compact(ctx context.Context, rev int64, opts ...CompactOption) (*C
 	if err != nil {
 		return nil, ContextError(ctx, err)
 	}
-	return (*CompactResponse)(resp), err
+	return (*CompactResponse)(resp), nil
 }
 
 func (kv *kv) Txn(ctx context.Context) Txn {

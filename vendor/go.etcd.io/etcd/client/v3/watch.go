@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	EventTypeDelete = mvccpb.DELETE
-	EventTypePut    = mvccpb.PUT
+	EventTypeDelete = mvccpb.Event_DELETE
+	EventTypePut    = mvccpb.Event_PUT
 
 	closeSendErrTimeout = 250 * time.Millisecond
 
@@ -44,11 +44,21 @@ const (
 
 	// InvalidWatchID represents an invalid watch ID and prevents duplication with an existing watch.
 	InvalidWatchID = -1
+
+	watcherStreamBufWarningInterval  = 5 * time.Second
+	watcherStreamBufWarningThreshold = 100 * time.Millisecond
 )
 
-type Event mvccpb.Event
+type Event = mvccpb.Event
 
 type WatchChan <-chan WatchResponse
+
+func ensureWatchHeader(hdr *pb.ResponseHeader) *pb.ResponseHeader {
+	if hdr != nil {
+		return hdr
+	}
+	return &pb.ResponseHeader{}
+}
 
 type Watcher interface {
 	// Watch watches on a key or prefix. The watched events will be returned
@@ -89,7 +99,7 @@ type Watcher interface {
 }
 
 type WatchResponse struct {
-	Header pb.ResponseHeader
+	Header *pb.ResponseHeader
 	Events []*Event
 
 	// CompactRevision is the minimum revision the watcher may receive.
@@ -105,18 +115,8 @@ type WatchResponse struct {
 
 	closeErr error
 
-	// cancelReason is a reason of canceling watch
-	cancelReason string
-}
-
-// IsCreate returns true if the event tells that the key is newly created.
-func (e *Event) IsCreate() bool {
-	return e.Type == EventTypePut && e.Kv.CreateRevision == e.Kv.ModRevision
-}
-
-// IsModify returns true if the event tells that a new value is put on existing key.
-func (e *Event) IsModify() bool {
-	return e.Type == EventTypePut && e.Kv.CreateRevision != e.Kv.ModRevision
+	// CancelReason is a reason of canceling watch
+	CancelReason string
 }
 
 // Err is the error value if this WatchResponse holds an error.
@@ -127,8 +127,8 @@ func (wr *WatchResponse) Err() error {
 	case wr.CompactRevision != 0:
 		return v3rpc.ErrCompacted
 	case wr.Canceled:
-		if len(wr.cancelReason) != 0 {
-			return v3rpc.Error(status.Error(codes.FailedPrecondition, wr.cancelReason))
+		if len(wr.CancelReason) != 0 {
+			return v3rpc.Error(status.Error(codes.FailedPrecondition, wr.CancelReason))
 		}
 		return v3rpc.ErrFutureRev
 	}
@@ -137,7 +137,7 @@ func (wr *WatchResponse) Err() error {
 
 // IsProgressNotify returns true if the WatchResponse is progress notification.
 func (wr *WatchResponse) IsProgressNotify() bool {
-	return len(wr.Events) == 0 && !wr.Canceled && !wr.Created && wr.CompactRevision == 0 && wr.Header.Revision != 0
+	return len(wr.Events) == 0 && !wr.Canceled && !wr.Created && wr.CompactRevision == 0 && wr.Header.GetRevision() != 0
 }
 
 // watcher implements the Watcher interface
@@ -211,6 +211,8 @@ type watchRequest struct {
 	// if true, split watch events when total exceeds
 	// "--max-request-bytes" flag value + 512-byte
 	fragment bool
+	// watchBufLogEnabled enables watch response buffer logging.
+	watchBufLogEnabled bool
 
 	// filters is the list of events to filter out
 	filters []pb.WatchCreateRequest_FilterType
@@ -241,6 +243,10 @@ type watcherStream struct {
 
 	// buf holds all events received from etcd but not yet consumed by the client
 	buf []*WatchResponse
+	// bufLogger tracks buffer backlog and rate-limits warning logs.
+	bufLogger *blockLogger
+	// bufWaitStartTime is set while the first response in buf is waiting for outc.
+	bufWaitStartTime time.Time
 }
 
 func NewWatcher(c *Client) Watcher {
@@ -254,7 +260,7 @@ func NewWatchFromWatchClient(wc pb.WatchClient, c *Client) Watcher {
 	}
 	if c != nil {
 		w.callOpts = c.callOpts
-		w.lg = c.lg
+		w.lg = c.GetLogger()
 	}
 	return w
 }
@@ -296,7 +302,7 @@ func (w *watcher) newWatcherGRPCStream(inctx context.Context) *watchGRPCStream {
 
 // Watch posts a watch request to run() and waits for a new watcher channel
 func (w *watcher) Watch(ctx context.Context, key string, opts ...OpOption) WatchChan {
-	ow := opWatch(key, opts...)
+	ow := OpWatch(key, opts...)
 
 	var filters []pb.WatchCreateRequest_FilterType
 	if ow.filterPut {
@@ -307,16 +313,17 @@ func (w *watcher) Watch(ctx context.Context, key string, opts ...OpOption) Watch
 	}
 
 	wr := &watchRequest{
-		ctx:            ctx,
-		createdNotify:  ow.createdNotify,
-		key:            string(ow.key),
-		end:            string(ow.end),
-		rev:            ow.rev,
-		progressNotify: ow.progressNotify,
-		fragment:       ow.fragment,
-		filters:        filters,
-		prevKV:         ow.prevKV,
-		retc:           make(chan chan WatchResponse, 1),
+		ctx:                ctx,
+		createdNotify:      ow.createdNotify,
+		key:                string(ow.key),
+		end:                string(ow.end),
+		rev:                ow.rev,
+		progressNotify:     ow.progressNotify,
+		fragment:           ow.fragment,
+		watchBufLogEnabled: ow.watchBufLogEnabled,
+		filters:            filters,
+		prevKV:             ow.prevKV,
+		retc:               make(chan chan WatchResponse, 1),
 	}
 
 	ok := false
@@ -356,7 +363,7 @@ func (w *watcher) Watch(ctx context.Context, key string, opts ...OpOption) Watch
 		case <-donec:
 			ok = false
 			if wgs.closeErr != nil {
-				closeCh <- WatchResponse{Canceled: true, closeErr: wgs.closeErr}
+				closeCh <- WatchResponse{Header: &pb.ResponseHeader{}, Canceled: true, closeErr: wgs.closeErr}
 				break
 			}
 			// retry; may have dropped stream from no ctxs
@@ -371,7 +378,7 @@ func (w *watcher) Watch(ctx context.Context, key string, opts ...OpOption) Watch
 			case <-ctx.Done():
 			case <-donec:
 				if wgs.closeErr != nil {
-					closeCh <- WatchResponse{Canceled: true, closeErr: wgs.closeErr}
+					closeCh <- WatchResponse{Header: &pb.ResponseHeader{}, Canceled: true, closeErr: wgs.closeErr}
 					break
 				}
 				// retry; may have dropped stream from no ctxs
@@ -485,7 +492,7 @@ func (w *watchGRPCStream) closeSubstream(ws *watcherStream) {
 	}
 	// close subscriber's channel
 	if closeErr := w.closeErr; closeErr != nil && ws.initReq.ctx.Err() == nil {
-		go w.sendCloseSubstream(ws, &WatchResponse{Canceled: true, closeErr: w.closeErr})
+		go w.sendCloseSubstream(ws, &WatchResponse{Header: &pb.ResponseHeader{}, Canceled: true, closeErr: w.closeErr})
 	} else if ws.outc != nil {
 		close(ws.outc)
 	}
@@ -557,6 +564,9 @@ func (w *watchGRPCStream) run() {
 					// unbuffered so resumes won't cause repeat events
 					recvc: make(chan *WatchResponse),
 				}
+				if ws.initReq.watchBufLogEnabled {
+					ws.bufLogger = w.newWatcherStreamBufLogger(ws, time.Now)
+				}
 
 				ws.donec = make(chan struct{})
 				w.wg.Add(1)
@@ -580,7 +590,7 @@ func (w *watchGRPCStream) run() {
 		case pbresp := <-w.respc:
 			if cur == nil || pbresp.Created || pbresp.Canceled {
 				cur = pbresp
-			} else if cur != nil && cur.WatchId == pbresp.WatchId {
+			} else if cur.WatchId == pbresp.WatchId {
 				// merge new events
 				cur.Events = append(cur.Events, pbresp.Events...)
 				// update "Fragment" field; last response with "Fragment" == false
@@ -712,18 +722,14 @@ func (w *watchGRPCStream) nextResume() *watcherStream {
 
 // dispatchEvent sends a WatchResponse to the appropriate watcher stream
 func (w *watchGRPCStream) dispatchEvent(pbresp *pb.WatchResponse) bool {
-	events := make([]*Event, len(pbresp.Events))
-	for i, ev := range pbresp.Events {
-		events[i] = (*Event)(ev)
-	}
 	// TODO: return watch ID?
 	wr := &WatchResponse{
-		Header:          *pbresp.Header,
-		Events:          events,
+		Header:          ensureWatchHeader(pbresp.Header),
+		Events:          pbresp.Events,
 		CompactRevision: pbresp.CompactRevision,
 		Created:         pbresp.Created,
 		Canceled:        pbresp.Canceled,
-		cancelReason:    pbresp.CancelReason,
+		CancelReason:    pbresp.CancelReason,
 	}
 
 	// watch IDs are zero indexed, so request notify watch responses are assigned a watch ID of InvalidWatchID to
@@ -798,19 +804,26 @@ func (w *watchGRPCStream) serveSubstream(ws *watcherStream, resumec chan struct{
 		}
 		w.wg.Done()
 	}()
+	defer func() {
+		if !resuming {
+			w.recordBufWait(ws)
+		}
+	}()
 
-	emptyWr := &WatchResponse{}
+	emptyWr := &WatchResponse{Header: &pb.ResponseHeader{}}
 	for {
 		curWr := emptyWr
 		outc := ws.outc
 
 		if len(ws.buf) > 0 {
 			curWr = ws.buf[0]
+			w.startBufWait(ws)
 		} else {
 			outc = nil
 		}
 		select {
 		case outc <- *curWr:
+			w.recordBufWait(ws)
 			if ws.buf[0].Err() != nil {
 				return
 			}
@@ -870,11 +883,46 @@ func (w *watchGRPCStream) serveSubstream(ws *watcherStream, resumec chan struct{
 		case <-ws.initReq.ctx.Done():
 			return
 		case <-resumec:
+			ws.resetBufWait()
 			resuming = true
 			return
 		}
 	}
 	// lazily send cancel message if events on missing id
+}
+
+func (w *watchGRPCStream) startBufWait(ws *watcherStream) {
+	if w.lg == nil || ws.bufLogger == nil || !ws.bufWaitStartTime.IsZero() {
+		return
+	}
+	ws.bufWaitStartTime = ws.bufLogger.now()
+}
+
+func (w *watchGRPCStream) recordBufWait(ws *watcherStream) {
+	if w.lg == nil || ws.bufLogger == nil || ws.bufWaitStartTime.IsZero() {
+		return
+	}
+	ws.bufLogger.recordWait(ws.bufLogger.now().Sub(ws.bufWaitStartTime))
+	ws.resetBufWait()
+}
+
+func (ws *watcherStream) resetBufWait() {
+	ws.bufWaitStartTime = time.Time{}
+}
+
+func (w *watchGRPCStream) newWatcherStreamBufLogger(ws *watcherStream, now func() time.Time) *blockLogger {
+	return newBlockLogger(watcherStreamBufWarningInterval, watcherStreamBufWarningThreshold, now, func(responseCount int, timeWaiting time.Duration, window time.Duration) {
+		w.lg.Info(
+			"watcher substream buffer is backlogged; subscriber may be too slow to consume events",
+			zap.String("range-start", ws.initReq.key),
+			zap.String("range-end", ws.initReq.end),
+			zap.Int64("watch-revision", ws.initReq.rev),
+			zap.Int("buffer-size", len(ws.buf)),
+			zap.Int("response-count", responseCount),
+			zap.Duration("time-blocked", timeWaiting),
+			zap.Duration("log-interval", window),
+		)
+	})
 }
 
 func (w *watchGRPCStream) newWatchClient() (pb.Watch_WatchClient, error) {
@@ -896,7 +944,7 @@ func (w *watchGRPCStream) newWatchClient() (pb.Watch_WatchClient, error) {
 	w.resuming = resuming
 	w.substreams = make(map[int64]*watcherStream)
 
-	// connect to grpc stream while accepting watcher cancelation
+	// connect to grpc stream while accepting watcher cancellation
 	stopc := make(chan struct{})
 	donec := w.waitCancelSubstreams(stopc)
 	wc, err := w.openWatchClient()

@@ -17,8 +17,14 @@ limitations under the License.
 package admission
 
 import (
+	"reflect"
+
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/common/types/ref"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/cel/common"
 )
 
 // VersionedAttributes is a wrapper around the original admission attributes, adding versioned
@@ -26,22 +32,29 @@ import (
 type VersionedAttributes struct {
 	// Attributes holds the original admission attributes
 	Attributes
-	// VersionedOldObject holds Attributes.OldObject (if non-nil), converted to VersionedKind.
+	// VersionedOldObject holds Attributes.OldObject (if non-nil), converted to VersionedKind and encapsulated in a LazyObject.
 	// It must never be mutated.
-	VersionedOldObject runtime.Object
-	// VersionedObject holds Attributes.Object (if non-nil), converted to VersionedKind.
+	VersionedOldObject LazyObject
+	// VersionedObject holds Attributes.Object (if non-nil), converted to VersionedKind and encapsulated in a LazyObject.
 	// If mutated, Dirty must be set to true by the mutator.
-	VersionedObject runtime.Object
+	VersionedObject LazyObject
+
 	// VersionedKind holds the fully qualified kind
 	VersionedKind schema.GroupVersionKind
-	// Dirty indicates VersionedObject has been modified since being converted from Attributes.Object
+	// Dirty indicates the inner object in VersionedObject has been modified since being converted from Attributes.Object
 	Dirty bool
+}
+
+// UpdateObject updates the VersionedObject and clears the cached CEL representation.
+func (v *VersionedAttributes) UpdateObject(obj runtime.Object) {
+	v.Dirty = true
+	v.VersionedObject.Set(obj)
 }
 
 // GetObject overrides the Attributes.GetObject()
 func (v *VersionedAttributes) GetObject() runtime.Object {
-	if v.VersionedObject != nil {
-		return v.VersionedObject
+	if v.VersionedObject.object != nil {
+		return v.VersionedObject.object
 	}
 	return v.Attributes.GetObject()
 }
@@ -78,22 +91,74 @@ func NewVersionedAttributes(attr Attributes, gvk schema.GroupVersionKind, o Obje
 		if err != nil {
 			return nil, err
 		}
-		versionedAttr.VersionedOldObject = out
+		versionedAttr.VersionedOldObject.Set(out)
 	}
 	if obj := attr.GetObject(); obj != nil {
 		out, err := ConvertToGVK(obj, gvk, o)
 		if err != nil {
 			return nil, err
 		}
-		versionedAttr.VersionedObject = out
+		versionedAttr.VersionedObject.Set(out)
 	}
+
 	return versionedAttr, nil
+}
+
+// LazyObject encapsulates a versioned runtime.Object and its lazily-evaluated Common Expression Language (CEL) representation.
+type LazyObject struct {
+	object runtime.Object
+	// UseSchemalessTypeRef indicates whether to use SchemalessTypedToVal (reflection-based lazy ref.Val)
+	// instead of converting to an unstructured representation with DefaultTypeAdapter.
+	//
+	// Deprecated: This field is temporary and will be removed when schemaless becomes the default.
+	UseSchemalessTypeRef bool
+	celVal               ref.Val
+}
+
+// NewLazyObject returns a new LazyObject wrapping the provided runtime.Object.
+func NewLazyObject(obj runtime.Object) LazyObject {
+	return LazyObject{object: obj}
+}
+
+// Object returns the underlying runtime.Object.
+func (l *LazyObject) Object() runtime.Object {
+	return l.object
+}
+
+func (l *LazyObject) Set(obj runtime.Object) {
+	l.object = obj
+	l.celVal = nil
+}
+
+func (l *LazyObject) CELValue() (ref.Val, error) {
+	if l.celVal != nil {
+		return l.celVal, nil
+	}
+	if l.object == nil {
+		return nil, nil
+	}
+	if u, ok := l.object.(*unstructured.Unstructured); ok {
+		l.celVal = types.DefaultTypeAdapter.NativeToValue(u.Object)
+		return l.celVal, nil
+	}
+	// TODO: use SchemalessTypeRef always.
+	if l.UseSchemalessTypeRef {
+		l.celVal = common.SchemalessTypedToVal(l.object)
+		return l.celVal, nil
+	}
+
+	u, err := ConvertObjectToUnstructured(l.object)
+	if err != nil {
+		return nil, err
+	}
+	l.celVal = types.DefaultTypeAdapter.NativeToValue(u.Object)
+	return l.celVal, nil
 }
 
 // ConvertVersionedAttributes converts VersionedObject and VersionedOldObject to the specified kind, if needed.
 // If attr.VersionedKind already matches the requested kind, no conversion is performed.
 // If conversion is required:
-// * attr.VersionedObject is used as the source for the new object if Dirty=true (and is round-tripped through attr.Attributes.Object, clearing Dirty in the process)
+// * attr.VersionedObject.Object() is used as the source for the new object if Dirty=true (and is round-tripped through attr.Attributes.Object, clearing Dirty in the process)
 // * attr.Attributes.Object is used as the source for the new object if Dirty=false
 // * attr.Attributes.OldObject is used as the source for the old object
 func ConvertVersionedAttributes(attr *VersionedAttributes, gvk schema.GroupVersionKind, o ObjectInterfaces) error {
@@ -108,13 +173,13 @@ func ConvertVersionedAttributes(attr *VersionedAttributes, gvk schema.GroupVersi
 		if err != nil {
 			return err
 		}
-		attr.VersionedOldObject = out
+		attr.VersionedOldObject.Set(out)
 	}
 
-	if attr.VersionedObject != nil {
+	if attr.VersionedObject.object != nil {
 		// convert the existing versioned object to internal
 		if attr.Dirty {
-			err := o.GetObjectConvertor().Convert(attr.VersionedObject, attr.Attributes.GetObject(), nil)
+			err := o.GetObjectConvertor().Convert(attr.VersionedObject.object, attr.Attributes.GetObject(), nil)
 			if err != nil {
 				return err
 			}
@@ -125,7 +190,7 @@ func ConvertVersionedAttributes(attr *VersionedAttributes, gvk schema.GroupVersi
 		if err != nil {
 			return err
 		}
-		attr.VersionedObject = out
+		attr.VersionedObject.Set(out)
 	}
 
 	// Remember we converted to this version
@@ -133,4 +198,16 @@ func ConvertVersionedAttributes(attr *VersionedAttributes, gvk schema.GroupVersi
 	attr.Dirty = false
 
 	return nil
+}
+
+// ConvertObjectToUnstructured converts an object to an unstructured representation.
+func ConvertObjectToUnstructured(obj interface{}) (*unstructured.Unstructured, error) {
+	if obj == nil || reflect.ValueOf(obj).IsNil() {
+		return &unstructured.Unstructured{Object: nil}, nil
+	}
+	ret, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+	if err != nil {
+		return nil, err
+	}
+	return &unstructured.Unstructured{Object: ret}, nil
 }

@@ -17,10 +17,13 @@ limitations under the License.
 package features
 
 import (
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/dranodeallocatableresources"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/draoptionalnodeoperations"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/extendwebsocketstokubelet"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/usernamespaceshostnetwork"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/volumebindmountoptions"
 	"k8s.io/component-helpers/nodedeclaredfeatures/types"
 )
 
@@ -32,5 +35,9 @@ var AllFeatures = []types.Feature{
 	inplacepodresize.PodLevelResourcesResizeFeature,
 	extendwebsocketstokubelet.Feature,
 	inplacepodresize.NonSidecarInitContainerResizeFeature,
+	inplacepodresize.MemoryBackedVolumesResizeFeature,
 	usernamespaceshostnetwork.Feature,
+	dranodeallocatableresources.Feature,
+	volumebindmountoptions.Feature,
+	draoptionalnodeoperations.Feature,
 }

@@ -42,7 +42,7 @@ const (
 
 // KubeSchedulerConfiguration configures a scheduler
 type KubeSchedulerConfiguration struct {
-	metav1.TypeMeta `json:",inline"`
+	metav1.TypeMeta `json:""`
 
 	// Parallelism defines the amount of parallelism in algorithms for scheduling a Pods. Must be greater than 0. Defaults to 16
 	Parallelism *int32 `json:"parallelism,omitempty"`
@@ -56,7 +56,7 @@ type KubeSchedulerConfiguration struct {
 
 	// DebuggingConfiguration holds configuration for Debugging related features
 	// TODO: We might wanna make this a substruct like Debugging componentbaseconfigv1alpha1.DebuggingConfiguration
-	componentbaseconfigv1alpha1.DebuggingConfiguration `json:",inline"`
+	componentbaseconfigv1alpha1.DebuggingConfiguration `json:""`
 
 	// PercentageOfNodesToScore is the percentage of all nodes that once found feasible
 	// for running a pod, the scheduler stops its search for more feasible nodes in
@@ -238,6 +238,10 @@ type Plugins struct {
 
 	// PlacementScore is a list of plugins that should be invoked during workload scheduling cycle when ranking pod group assignments.
 	PlacementScore PluginSet `json:"placementScore,omitempty"`
+
+	// PodGroupPostFilter is a list of plugins that are invoked after the workload scheduling phase,
+	// but only when the PodGroup cannot be scheduled (equivalent to PostFilter for single pods).
+	PodGroupPostFilter PluginSet `json:"podGroupPostFilter,omitempty"`
 }
 
 // PluginSet specifies enabled and disabled plugins for an extension point.
@@ -407,7 +411,7 @@ type ExtenderTLSConfig struct {
 
 // DynamicResourcesArgs holds arguments used to configure the DynamicResources plugin.
 type DynamicResourcesArgs struct {
-	metav1.TypeMeta `json:",inline"`
+	metav1.TypeMeta `json:""`
 
 	// FilterTimeout limits the amount of time that the filter operation may
 	// take per node to search for devices that can be allocated to scheduler

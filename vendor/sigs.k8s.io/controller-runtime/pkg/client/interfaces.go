@@ -26,6 +26,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache/cacheapi"
 )
 
 // ObjectKey identifies a Kubernetes Object.
@@ -194,20 +196,11 @@ type WithWatch interface {
 // IndexerFunc knows how to take an object and turn it into a series
 // of non-namespaced keys. Namespaced objects are automatically given
 // namespaced and non-spaced variants, so keys do not need to include namespace.
-type IndexerFunc func(Object) []string
+type IndexerFunc = cacheapi.IndexerFunc
 
 // FieldIndexer knows how to index over a particular "field" such that it
 // can later be used by a field selector.
-type FieldIndexer interface {
-	// IndexField adds an index with the given field name on the given object type
-	// by using the given function to extract the value for that field.  If you want
-	// compatibility with the Kubernetes API server, only return one key, and only use
-	// fields that the API server supports.  Otherwise, you can return multiple keys,
-	// and "equality" in the field selector means that at least one key matches the value.
-	// The FieldIndexer will automatically take care of indexing over namespace
-	// and supporting efficient all-namespace queries.
-	IndexField(ctx context.Context, obj Object, field string, extractValue IndexerFunc) error
-}
+type FieldIndexer = cacheapi.FieldIndexer
 
 // IgnoreNotFound returns nil on NotFound errors.
 // All other values that are not NotFound errors or nil are returned unmodified.

@@ -19,6 +19,8 @@ package client
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"sigs.k8s.io/controller-runtime/pkg/cache/cacheapi"
 )
 
 // Object is a Kubernetes object, allows functions to work indistinctly with
@@ -42,10 +44,7 @@ import (
 // a `metadata` field).
 //
 // Notice that XYZList types are distinct: they implement ObjectList instead.
-type Object interface {
-	metav1.Object
-	runtime.Object
-}
+type Object = cacheapi.Object
 
 // ObjectList is a Kubernetes object list, allows functions to work
 // indistinctly with any resource that implements both runtime.Object and

@@ -200,6 +200,72 @@ func (f FieldOwner) ApplyToSubResourceApply(opts *SubResourceApplyOptions) {
 	opts.FieldManager = string(f)
 }
 
+// DisableReadYourWritesConsistency disables read-your-own-write consistency for the
+// request it is passed to. It has no effect if the client was not configured with
+// CacheOptions.EnableReadYourWritesConsistency.
+//
+// On a read request, the request will not wait for the cache to have observed
+// previous writes. On a write request, subsequent read requests will not wait
+// for the cache to have observed this write.
+const DisableReadYourWritesConsistency = disableReadYourWritesConsistency(true)
+
+type disableReadYourWritesConsistency bool
+
+// ApplyToGet applies this configuration to the given get options.
+func (disableReadYourWritesConsistency) ApplyToGet(opts *GetOptions) {
+	opts.DisableReadYourWritesConsistency = true
+}
+
+// ApplyToList applies this configuration to the given list options.
+func (disableReadYourWritesConsistency) ApplyToList(opts *ListOptions) {
+	opts.DisableReadYourWritesConsistency = true
+}
+
+// ApplyToCreate applies this configuration to the given create options.
+func (disableReadYourWritesConsistency) ApplyToCreate(opts *CreateOptions) {
+	opts.DisableReadYourWritesConsistency = true
+}
+
+// ApplyToUpdate applies this configuration to the given update options.
+func (disableReadYourWritesConsistency) ApplyToUpdate(opts *UpdateOptions) {
+	opts.DisableReadYourWritesConsistency = true
+}
+
+// ApplyToPatch applies this configuration to the given patch options.
+func (disableReadYourWritesConsistency) ApplyToPatch(opts *PatchOptions) {
+	opts.DisableReadYourWritesConsistency = true
+}
+
+// ApplyToApply applies this configuration to the given apply options.
+func (disableReadYourWritesConsistency) ApplyToApply(opts *ApplyOptions) {
+	opts.DisableReadYourWritesConsistency = true
+}
+
+// ApplyToDelete applies this configuration to the given delete options.
+func (disableReadYourWritesConsistency) ApplyToDelete(opts *DeleteOptions) {
+	opts.DisableReadYourWritesConsistency = true
+}
+
+// ApplyToSubResourceCreate applies this configuration to the given create options.
+func (d disableReadYourWritesConsistency) ApplyToSubResourceCreate(opts *SubResourceCreateOptions) {
+	d.ApplyToCreate(&opts.CreateOptions)
+}
+
+// ApplyToSubResourceUpdate applies this configuration to the given update options.
+func (d disableReadYourWritesConsistency) ApplyToSubResourceUpdate(opts *SubResourceUpdateOptions) {
+	d.ApplyToUpdate(&opts.UpdateOptions)
+}
+
+// ApplyToSubResourcePatch applies this configuration to the given patch options.
+func (d disableReadYourWritesConsistency) ApplyToSubResourcePatch(opts *SubResourcePatchOptions) {
+	d.ApplyToPatch(&opts.PatchOptions)
+}
+
+// ApplyToSubResourceApply applies this configuration to the given apply options.
+func (d disableReadYourWritesConsistency) ApplyToSubResourceApply(opts *SubResourceApplyOptions) {
+	d.ApplyToApply(&opts.ApplyOptions)
+}
+
 // FieldValidation configures field validation for the given requests.
 type FieldValidation string
 
@@ -269,6 +335,11 @@ type CreateOptions struct {
 	// will contain all unknown and duplicate fields encountered.
 	FieldValidation string
 
+	// DisableReadYourWritesConsistency indicates that subsequent read requests will not
+	// wait for the cache to have observed this write. It has no effect if the client
+	// was not configured with CacheOptions.EnableReadYourWritesConsistency.
+	DisableReadYourWritesConsistency bool
+
 	// Raw represents raw CreateOptions, as passed to the API server.
 	Raw *metav1.CreateOptions
 }
@@ -309,6 +380,9 @@ func (o *CreateOptions) ApplyToCreate(co *CreateOptions) {
 	if o.FieldValidation != "" {
 		co.FieldValidation = o.FieldValidation
 	}
+	if o.DisableReadYourWritesConsistency {
+		co.DisableReadYourWritesConsistency = true
+	}
 	if o.Raw != nil {
 		co.Raw = o.Raw
 	}
@@ -342,6 +416,11 @@ type DeleteOptions struct {
 	// 'Foreground' - a cascading policy that deletes all dependents in the
 	// foreground.
 	PropagationPolicy *metav1.DeletionPropagation
+
+	// DisableReadYourWritesConsistency indicates that subsequent read requests will not
+	// wait for the cache to have observed this delete. It has no effect if the client
+	// was not configured with CacheOptions.EnableReadYourWritesConsistency.
+	DisableReadYourWritesConsistency bool
 
 	// Raw represents raw DeleteOptions, as passed to the API server.
 	Raw *metav1.DeleteOptions
@@ -392,6 +471,9 @@ func (o *DeleteOptions) ApplyToDelete(do *DeleteOptions) {
 	}
 	if o.PropagationPolicy != nil {
 		do.PropagationPolicy = o.PropagationPolicy
+	}
+	if o.DisableReadYourWritesConsistency {
+		do.DisableReadYourWritesConsistency = true
 	}
 	if o.Raw != nil {
 		do.Raw = o.Raw
@@ -468,6 +550,11 @@ type GetOptions struct {
 	// otherwise you will mutate the object in the cache.
 	// +optional
 	UnsafeDisableDeepCopy *bool
+
+	// DisableReadYourWritesConsistency indicates that the request will not wait for the
+	// cache to have observed previous writes. It has no effect if the client was not
+	// configured with CacheOptions.EnableReadYourWritesConsistency.
+	DisableReadYourWritesConsistency bool
 }
 
 var _ GetOption = &GetOptions{}
@@ -479,6 +566,9 @@ func (o *GetOptions) ApplyToGet(lo *GetOptions) {
 	}
 	if o.UnsafeDisableDeepCopy != nil {
 		lo.UnsafeDisableDeepCopy = o.UnsafeDisableDeepCopy
+	}
+	if o.DisableReadYourWritesConsistency {
+		lo.DisableReadYourWritesConsistency = true
 	}
 }
 
@@ -538,6 +628,11 @@ type ListOptions struct {
 	// +optional
 	UnsafeDisableDeepCopy *bool
 
+	// DisableReadYourWritesConsistency indicates that the request will not wait for the
+	// cache to have observed previous writes. It has no effect if the client was not
+	// configured with CacheOptions.EnableReadYourWritesConsistency.
+	DisableReadYourWritesConsistency bool
+
 	// Raw represents raw ListOptions, as passed to the API server.  Note
 	// that these may not be respected by all implementations of interface,
 	// and the LabelSelector, FieldSelector, Limit and Continue fields are ignored.
@@ -568,6 +663,10 @@ func (o *ListOptions) ApplyToList(lo *ListOptions) {
 	}
 	if o.UnsafeDisableDeepCopy != nil {
 		lo.UnsafeDisableDeepCopy = o.UnsafeDisableDeepCopy
+	}
+
+	if o.DisableReadYourWritesConsistency {
+		lo.DisableReadYourWritesConsistency = true
 	}
 }
 
@@ -797,6 +896,11 @@ type UpdateOptions struct {
 	// will contain all unknown and duplicate fields encountered.
 	FieldValidation string
 
+	// DisableReadYourWritesConsistency indicates that subsequent read requests will not
+	// wait for the cache to have observed this write. It has no effect if the client
+	// was not configured with CacheOptions.EnableReadYourWritesConsistency.
+	DisableReadYourWritesConsistency bool
+
 	// Raw represents raw UpdateOptions, as passed to the API server.
 	Raw *metav1.UpdateOptions
 }
@@ -838,6 +942,9 @@ func (o *UpdateOptions) ApplyToUpdate(uo *UpdateOptions) {
 	}
 	if o.FieldValidation != "" {
 		uo.FieldValidation = o.FieldValidation
+	}
+	if o.DisableReadYourWritesConsistency {
+		uo.DisableReadYourWritesConsistency = true
 	}
 	if o.Raw != nil {
 		uo.Raw = o.Raw
@@ -884,6 +991,11 @@ type PatchOptions struct {
 	// duplicate fields are present. The error returned from the server
 	// will contain all unknown and duplicate fields encountered.
 	FieldValidation string
+
+	// DisableReadYourWritesConsistency indicates that subsequent read requests will not
+	// wait for the cache to have observed this write. It has no effect if the client
+	// was not configured with CacheOptions.EnableReadYourWritesConsistency.
+	DisableReadYourWritesConsistency bool
 
 	// Raw represents raw PatchOptions, as passed to the API server.
 	Raw *metav1.PatchOptions
@@ -938,6 +1050,9 @@ func (o *PatchOptions) ApplyToPatch(po *PatchOptions) {
 	}
 	if o.FieldValidation != "" {
 		po.FieldValidation = o.FieldValidation
+	}
+	if o.DisableReadYourWritesConsistency {
+		po.DisableReadYourWritesConsistency = true
 	}
 	if o.Raw != nil {
 		po.Raw = o.Raw
@@ -1020,6 +1135,11 @@ type ApplyOptions struct {
 	//
 	// +required
 	FieldManager string
+
+	// DisableReadYourWritesConsistency indicates that subsequent read requests will not
+	// wait for the cache to have observed this write. It has no effect if the client
+	// was not configured with CacheOptions.EnableReadYourWritesConsistency.
+	DisableReadYourWritesConsistency bool
 }
 
 // ApplyOptions applies the given opts onto the ApplyOptions
@@ -1041,6 +1161,10 @@ func (o *ApplyOptions) ApplyToApply(opts *ApplyOptions) {
 
 	if o.FieldManager != "" {
 		opts.FieldManager = o.FieldManager
+	}
+
+	if o.DisableReadYourWritesConsistency {
+		opts.DisableReadYourWritesConsistency = true
 	}
 }
 

@@ -264,19 +264,23 @@ func (cs *channel[object, request]) syncLoop(ctx context.Context) {
 	}
 }
 
-// Informer is used to provide a source of events originating inside the cluster from Watches (e.g. Pod Create).
-type Informer struct {
+// TypedInformer is used to provide a source of events originating inside the cluster from Watches using generic
+// event handlers and predicates.
+type TypedInformer[object any, request comparable] struct {
 	// Informer is the controller-runtime Informer
 	Informer   cache.Informer
-	Handler    handler.EventHandler
-	Predicates []predicate.Predicate
+	Handler    handler.TypedEventHandler[object, request]
+	Predicates []predicate.TypedPredicate[object]
 }
+
+// Informer is used to provide a source of events originating inside the cluster from Watches (e.g. Pod Create).
+type Informer = TypedInformer[client.Object, reconcile.Request]
 
 var _ Source = &Informer{}
 
 // Start is internal and should be called only by the Controller to register an EventHandler with the Informer
 // to enqueue reconcile.Requests.
-func (is *Informer) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+func (is *TypedInformer[object, request]) Start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[request]) error {
 	// Informer should have been specified by the user.
 	if is.Informer == nil {
 		return fmt.Errorf("must specify Informer.Informer")
@@ -294,7 +298,7 @@ func (is *Informer) Start(ctx context.Context, queue workqueue.TypedRateLimiting
 	return nil
 }
 
-func (is *Informer) String() string {
+func (is *TypedInformer[object, request]) String() string {
 	return fmt.Sprintf("informer source: %p", is.Informer)
 }
 

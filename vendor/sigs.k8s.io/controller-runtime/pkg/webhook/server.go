@@ -75,10 +75,18 @@ type Options struct {
 
 	// Port is the port number that the server will serve.
 	// It will be defaulted to 9443 if unspecified.
+	//
+	// To disable the webhook server set Port to -1.
 	Port int
 
-	// CertDir is the directory that contains the server key and certificate. Defaults to
-	// <temp-dir>/k8s-webhook-server/serving-certs.
+	// CertDir is the directory that contains the server key and certificate.
+	// The server expects the files to be named CertName and KeyName (see
+	// below). If unset, CertDir defaults to
+	// <temp-dir>/k8s-webhook-server/serving-certs, where <temp-dir> comes
+	// from os.TempDir() (usually /tmp on Linux, but TMPDIR-dependent).
+	// Most operators should configure this explicitly (for example, to the
+	// cert directory mounted in by a Kubernetes Secret) rather than relying
+	// on the default.
 	CertDir string
 
 	// CertName is the server certificate name. Defaults to tls.crt.
@@ -136,7 +144,7 @@ func (o *Options) setDefaults() {
 		o.WebhookMux = http.NewServeMux()
 	}
 
-	if o.Port <= 0 {
+	if o.Port == 0 {
 		o.Port = DefaultPort
 	}
 
@@ -180,13 +188,22 @@ func (s *DefaultServer) Register(path string, hook http.Handler) {
 	s.webhookMux.Handle(path, metrics.InstrumentedHook(path, hook))
 
 	regLog := log.WithValues("path", path)
-	regLog.Info("Registering webhook")
+	if s.Options.Port < 0 {
+		regLog.Info("Webhook is disabled")
+	} else {
+		regLog.Info("Registering webhook")
+	}
 }
 
 // Start runs the server.
 // It will install the webhook related resources depend on the server configuration.
 func (s *DefaultServer) Start(ctx context.Context) error {
 	s.defaultingOnce.Do(s.setDefaults)
+
+	if s.Options.Port < 0 {
+		log.Info("Webhook server is disabled")
+		return nil
+	}
 
 	log.Info("Starting webhook server")
 
@@ -278,6 +295,9 @@ func (s *DefaultServer) StartedChecker() healthz.Checker {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 
+		if s.Options.Port < 0 {
+			return nil
+		}
 		if !s.started {
 			return fmt.Errorf("webhook server has not been started yet")
 		}

@@ -18,6 +18,7 @@ package authenticatorfactory
 
 import (
 	"context"
+	"sync"
 
 	compbasemetrics "k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
@@ -25,11 +26,17 @@ import (
 
 type registerables []compbasemetrics.Registerable
 
-// init registers all metrics.
-func init() {
-	for _, metric := range metrics {
-		legacyregistry.MustRegister(metric)
-	}
+var registerMetricsOnce sync.Once
+
+// RegisterMetrics registers the delegated authentication metrics with the legacy
+// registry. Do not use an init() function because feature gates (e.g., NativeHistograms)
+// must be parsed before the histogram metric is created and registered.
+func RegisterMetrics() {
+	registerMetricsOnce.Do(func() {
+		for _, metric := range metrics {
+			legacyregistry.MustRegister(metric)
+		}
+	})
 }
 
 var (

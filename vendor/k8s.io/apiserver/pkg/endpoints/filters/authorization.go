@@ -24,8 +24,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	genericfeatures "k8s.io/apiserver/pkg/features"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"k8s.io/klog/v2"
 
@@ -50,11 +48,12 @@ const (
 type recordAuthorizationMetricsFunc func(ctx context.Context, authorized authorizer.Decision, err error, authStart time.Time, authFinish time.Time)
 
 // WithAuthorization passes all authorized requests on to handler, and returns a forbidden error otherwise.
-func WithAuthorization(hhandler http.Handler, auth authorizer.Authorizer, s runtime.NegotiatedSerializer) http.Handler {
+func WithAuthorization(hhandler http.Handler, auth authorizer.UnconditionalAuthorizer, s runtime.NegotiatedSerializer) http.Handler {
+	RegisterMetrics()
 	return withAuthorization(hhandler, auth, s, recordAuthorizationMetrics)
 }
 
-func withAuthorization(handler http.Handler, a authorizer.Authorizer, s runtime.NegotiatedSerializer, metrics recordAuthorizationMetricsFunc) http.Handler {
+func withAuthorization(handler http.Handler, a authorizer.UnconditionalAuthorizer, s runtime.NegotiatedSerializer, metrics recordAuthorizationMetricsFunc) http.Handler {
 	if a == nil {
 		klog.Warning("Authorization is disabled")
 		return handler
@@ -123,28 +122,26 @@ func GetAuthorizerAttributes(ctx context.Context) (authorizer.Attributes, error)
 	attribs.Namespace = requestInfo.Namespace
 	attribs.Name = requestInfo.Name
 
-	if utilfeature.DefaultFeatureGate.Enabled(genericfeatures.AuthorizeWithSelectors) {
-		// parsing here makes it easy to keep the AttributesRecord type value-only and avoids any mutex copies when
-		// doing shallow copies in other steps.
-		if len(requestInfo.FieldSelector) > 0 {
-			fieldSelector, err := fields.ParseSelector(requestInfo.FieldSelector)
-			if err != nil {
-				attribs.FieldSelectorRequirements, attribs.FieldSelectorParsingErr = nil, err
-			} else {
-				if requirements := fieldSelector.Requirements(); len(requirements) > 0 {
-					attribs.FieldSelectorRequirements, attribs.FieldSelectorParsingErr = fieldSelector.Requirements(), nil
-				}
+	// parsing here makes it easy to keep the AttributesRecord type value-only and avoids any mutex copies when
+	// doing shallow copies in other steps.
+	if len(requestInfo.FieldSelector) > 0 {
+		fieldSelector, err := fields.ParseSelector(requestInfo.FieldSelector)
+		if err != nil {
+			attribs.FieldSelectorRequirements, attribs.FieldSelectorParsingErr = nil, err
+		} else {
+			if requirements := fieldSelector.Requirements(); len(requirements) > 0 {
+				attribs.FieldSelectorRequirements, attribs.FieldSelectorParsingErr = fieldSelector.Requirements(), nil
 			}
 		}
+	}
 
-		if len(requestInfo.LabelSelector) > 0 {
-			labelSelector, err := labels.Parse(requestInfo.LabelSelector)
-			if err != nil {
-				attribs.LabelSelectorRequirements, attribs.LabelSelectorParsingErr = nil, err
-			} else {
-				if requirements, _ /*selectable*/ := labelSelector.Requirements(); len(requirements) > 0 {
-					attribs.LabelSelectorRequirements, attribs.LabelSelectorParsingErr = requirements, nil
-				}
+	if len(requestInfo.LabelSelector) > 0 {
+		labelSelector, err := labels.Parse(requestInfo.LabelSelector)
+		if err != nil {
+			attribs.LabelSelectorRequirements, attribs.LabelSelectorParsingErr = nil, err
+		} else {
+			if requirements, _ /*selectable*/ := labelSelector.Requirements(); len(requirements) > 0 {
+				attribs.LabelSelectorRequirements, attribs.LabelSelectorParsingErr = requirements, nil
 			}
 		}
 	}

@@ -27,8 +27,6 @@ import (
 	metainternalversionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	genericfeatures "k8s.io/apiserver/pkg/features"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
 	"k8s.io/klog/v2"
 )
@@ -258,19 +256,17 @@ func (r *RequestInfoFactory) NewRequestInfo(req *http.Request) (*RequestInfo, er
 		requestInfo.Verb = "deletecollection"
 	}
 
-	if utilfeature.DefaultFeatureGate.Enabled(genericfeatures.AuthorizeWithSelectors) {
-		// Don't support selector authorization on requests that used the deprecated verb-via-path mechanism, since they don't support selectors consistently.
-		// There are multi-object and single-object watch endpoints, and only the multi-object one supports selectors.
-		if !verbViaPathPrefix && verbsWithSelectors.Has(requestInfo.Verb) {
-			// interestingly these are parsed above, but the current structure there means that if one (or anything) in the
-			// listOptions fails to decode, the field and label selectors are lost.
-			// therefore, do the straight query param read here.
-			if vals := req.URL.Query()["fieldSelector"]; len(vals) > 0 {
-				requestInfo.FieldSelector = vals[0]
-			}
-			if vals := req.URL.Query()["labelSelector"]; len(vals) > 0 {
-				requestInfo.LabelSelector = vals[0]
-			}
+	// Don't support selector authorization on requests that used the deprecated verb-via-path mechanism, since they don't support selectors consistently.
+	// There are multi-object and single-object watch endpoints, and only the multi-object one supports selectors.
+	if !verbViaPathPrefix && verbsWithSelectors.Has(requestInfo.Verb) {
+		// interestingly these are parsed above, but the current structure there means that if one (or anything) in the
+		// listOptions fails to decode, the field and label selectors are lost.
+		// therefore, do the straight query param read here.
+		if vals := req.URL.Query()["fieldSelector"]; len(vals) > 0 {
+			requestInfo.FieldSelector = vals[0]
+		}
+		if vals := req.URL.Query()["labelSelector"]; len(vals) > 0 {
+			requestInfo.LabelSelector = vals[0]
 		}
 	}
 

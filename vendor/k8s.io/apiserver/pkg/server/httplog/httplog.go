@@ -70,9 +70,10 @@ type respLogger struct {
 
 	captureErrorOutput bool
 
-	req       *http.Request
-	userAgent string
-	w         http.ResponseWriter
+	req         *http.Request
+	userAgent   string
+	contentType string
+	w           http.ResponseWriter
 
 	logStacktracePred StacktracePred
 }
@@ -167,6 +168,7 @@ func newLoggedWithStartTime(req *http.Request, w http.ResponseWriter, startTime 
 		startTime:         startTime,
 		req:               req,
 		userAgent:         req.UserAgent(),
+		contentType:       req.Header.Get("Content-Type"),
 		w:                 w,
 		logStacktracePred: DefaultStacktracePred,
 	}
@@ -271,6 +273,7 @@ func (rl *respLogger) Log() {
 		// This can cause apiserver to crash with unrecoverable fatal error.
 		// More info about concurrent read and write for maps: https://golang.org/doc/go1.6#runtime
 		"userAgent", rl.userAgent,
+		"contentType", rl.contentType,
 		"audit-ID", auditID,
 		"srcIP", rl.req.RemoteAddr,
 	}

@@ -30,7 +30,7 @@ var x509MissingSANCounter = metrics.NewCounter(
 			"in their serving certificate OR the number of connection failures " +
 			"due to the lack of x509 certificate SAN extension missing " +
 			"(either/or, based on the runtime environment)",
-		StabilityLevel: metrics.ALPHA,
+		StabilityLevel: metrics.BETA,
 	},
 )
 
@@ -42,7 +42,7 @@ var x509InsecureSHA1Counter = metrics.NewCounter(
 		Help: "Counts the number of requests to servers with insecure SHA1 signatures " +
 			"in their serving certificate OR the number of connection failures " +
 			"due to the insecure SHA1 signatures (either/or, based on the runtime environment)",
-		StabilityLevel: metrics.ALPHA,
+		StabilityLevel: metrics.BETA,
 	},
 )
 

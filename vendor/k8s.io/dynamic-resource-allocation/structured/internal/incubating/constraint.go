@@ -37,8 +37,7 @@ type distinctAttributeConstraint struct {
 	requestNames  sets.Set[string]
 	attributeName resourceapi.FullyQualifiedName
 
-	attributes map[string]resourceapi.DeviceAttribute
-	numDevices int
+	attributes []*resourceapi.DeviceAttribute
 }
 
 func (m *distinctAttributeConstraint) add(requestName, subRequestName string, device *draapi.Device, deviceID DeviceID) bool {
@@ -54,21 +53,13 @@ func (m *distinctAttributeConstraint) add(requestName, subRequestName string, de
 		return false
 	}
 
-	if m.numDevices == 0 {
-		// The first device can always get picked.
-		m.attributes[requestName] = *attribute
-		m.numDevices = 1
-		m.logger.V(7).Info("First attribute added")
-		return true
-	}
-
 	if !m.matchesAttribute(*attribute) {
 		m.logger.V(7).Info("Constraint not satisfied, has some duplicated attributes")
 		return false
 	}
-	m.attributes[requestName] = *attribute
-	m.numDevices++
-	m.logger.V(7).Info("Constraint satisfied by device", "device", deviceID, "numDevices", m.numDevices)
+
+	m.attributes = append(m.attributes, attribute)
+	m.logger.V(7).Info("Constraint satisfied by device", "device", deviceID, "numDevices", len(m.attributes))
 	return true
 
 }
@@ -78,9 +69,9 @@ func (m *distinctAttributeConstraint) remove(requestName, subRequestName string,
 		// Device not affected by constraint.
 		return
 	}
-	delete(m.attributes, requestName)
-	m.numDevices--
-	m.logger.V(7).Info("Device removed from constraint set", "device", deviceID, "numDevices", m.numDevices)
+
+	m.attributes = m.attributes[:len(m.attributes)-1]
+	m.logger.V(7).Info("Device removed from constraint set", "device", deviceID, "numDevices", len(m.attributes))
 }
 
 func (m *distinctAttributeConstraint) matches(requestName, subRequestName string) bool {

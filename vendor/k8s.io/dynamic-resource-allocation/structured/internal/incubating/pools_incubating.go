@@ -64,14 +64,24 @@ func GatherPools(ctx context.Context, slicesForNode []*resourceapi.ResourceSlice
 			continue
 		}
 
+		// While the DRADeviceCompatibilityGroups feature is disabled, this
+		// allocator cannot validate co-allocation against compatibility
+		// groups, so slices with devices which declare them get ignored.
+		// This makes the pool incomplete (checked below), which prevents
+		// allocating the pool's other devices, too.
+		if !features.CompatibilityGroups && sliceUsesCompatibilityGroups(slice) {
+			klog.FromContext(ctx).V(5).Info("Ignoring resource slice because it uses compatibility groups while the DRADeviceCompatibilityGroups feature is disabled; its pool will be treated as incomplete", "resourceslice", klog.KObj(slice))
+			continue
+		}
+
 		// Determine if the slice is relevant for the node.
 		relevant := false
-
-		// Always include slices with SharedCounters since they are needed to use a pool
-		// regardless of their node selector.
-		if len(slice.Spec.SharedCounters) > 0 {
-			relevant = true
-		} else if nodeName, allNodes := ptr.Deref(slice.Spec.NodeName, ""), ptr.Deref(slice.Spec.AllNodes, false); nodeName != "" || allNodes || slice.Spec.NodeSelector != nil {
+		// Slices containing SharedCounters might be excluded here if they do not target the current node.
+		// This is safe: if a device on this node references a shared counter from an excluded slice,
+		// the initial isComplete check below will fail due to the missing slice. Consequently,
+		// checkSlicesInPool will be called to fetch all slices in the pool, ensuring that the required
+		// shared counter slice is collected and included during pool construction.
+		if nodeName, allNodes := ptr.Deref(slice.Spec.NodeName, ""), ptr.Deref(slice.Spec.AllNodes, false); nodeName != "" || allNodes || slice.Spec.NodeSelector != nil {
 			match, err := NodeMatches(node, nodeName, allNodes, slice.Spec.NodeSelector)
 			if err != nil {
 				return nil, fmt.Errorf("failed to perform node selection for slice %s: %w", slice.Name, err)
@@ -143,6 +153,13 @@ func GatherPools(ctx context.Context, slicesForNode []*resourceapi.ResourceSlice
 			//
 			// Let's ignore the old device information by ignoring the pool.
 			continue
+		}
+		if !features.CompatibilityGroups {
+			// Stay consistent with the filtering above: ignored slices must
+			// not count towards pool completeness, otherwise a pool could be
+			// considered complete even though its devices with compatibility
+			// groups are not visible to the allocator.
+			allSlicesForPool = slicesWithoutCompatibilityGroups(allSlicesForPool)
 		}
 		// Use the more complete number of slices to check for "incomplete pool".
 		//
@@ -240,17 +257,40 @@ func buildPool(id PoolID, slices []*draapi.ResourceSlice, features Features, all
 
 	var deviceSlices []*draapi.ResourceSlice
 	var counterSetSlices []*draapi.ResourceSlice
-	if features.PartitionableDevices {
+	var slicesNotTargetingNode []*draapi.ResourceSlice
+
+	for _, slice := range slices {
+		if features.PartitionableDevices && len(slice.Spec.SharedCounters) > 0 {
+			counterSetSlices = append(counterSetSlices, slice)
+		} else {
+			deviceSlices = append(deviceSlices, slice)
+		}
+	}
+
+	// Process and convert any slices that were excluded because they didn't target the current node.
+	if len(slices) < len(allSlicesForPool) {
+		// We only want to convert the slices we haven't already converted, so make it easy to
+		// look up the names of converted slices.
+		slicesTargetingNodeNames := sets.New[string]()
 		for _, slice := range slices {
-			if len(slice.Spec.SharedCounters) > 0 {
-				counterSetSlices = append(counterSetSlices, slice)
+			slicesTargetingNodeNames.Insert(slice.Name)
+		}
+		for _, slice := range allSlicesForPool {
+			if slicesTargetingNodeNames.Has(slice.Name) {
+				continue
+			}
+			var convertedSlice draapi.ResourceSlice
+			if err := draapi.Convert_v1_ResourceSlice_To_api_ResourceSlice(slice, &convertedSlice, nil); err != nil {
+				return nil, fmt.Errorf("convert ResourceSlice: %w", err)
+			}
+			if features.PartitionableDevices && len(convertedSlice.Spec.SharedCounters) > 0 {
+				counterSetSlices = append(counterSetSlices, &convertedSlice)
 			} else {
-				deviceSlices = append(deviceSlices, slice)
+				slicesNotTargetingNode = append(slicesNotTargetingNode, &convertedSlice)
 			}
 		}
-	} else {
-		deviceSlices = slices
 	}
+
 	if err := validateDeviceNames(deviceSlices); err != nil {
 		return &Pool{
 			PoolID:        id,
@@ -258,6 +298,7 @@ func buildPool(id PoolID, slices []*draapi.ResourceSlice, features Features, all
 			InvalidReason: err.Error(),
 		}, nil
 	}
+
 	// If the partitionable devices feature is not enabled, we don't need to
 	// validate counter sets and consumed counters, so we are done.
 	if !features.PartitionableDevices {
@@ -276,49 +317,16 @@ func buildPool(id PoolID, slices []*draapi.ResourceSlice, features Features, all
 		}, nil
 	}
 
-	if err := validateDeviceCounterConsumption(counterSets, slices); err != nil {
+	// Validate device counter consumption for devices targeting the node.
+	if err := validateDeviceCounterConsumption(counterSets, deviceSlices); err != nil {
 		return &Pool{
 			PoolID:        id,
 			IsInvalid:     true,
 			InvalidReason: err.Error(),
 		}, nil
 	}
-	// If we have already seen all slices (both with counter sets and devices),
-	// we don't need to do any more validation.
-	if allSlicesForPool == nil || len(slices) == len(allSlicesForPool) {
-		return &Pool{
-			PoolID:                    id,
-			DeviceSlicesTargetingNode: deviceSlices,
-			CounterSets:               counterSets,
-		}, nil
-	}
 
-	// If we have slices that were discarded earlier because they didn't target the current node
-	// we need to check them now. They might include devices that consume counters in the pool and
-	// the allocator needs to know about them to correctly determine available counters.
-	//
-	// We only want to convert the slices we haven't already converted, so make it easy to
-	// look up the names of converted slices.
-	slicesTargetingNodeNames := sets.New[string]()
-	for _, slice := range slices {
-		slicesTargetingNodeNames.Insert(slice.Name)
-	}
-	var slicesNotTargetingNode []*draapi.ResourceSlice
-	for _, slice := range allSlicesForPool {
-		if slicesTargetingNodeNames.Has(slice.Name) {
-			continue
-		}
-		var convertedSlice draapi.ResourceSlice
-		if err := draapi.Convert_v1_ResourceSlice_To_api_ResourceSlice(slice, &convertedSlice, nil); err != nil {
-			return nil, fmt.Errorf("convert ResourceSlice: %w", err)
-		}
-		slicesNotTargetingNode = append(slicesNotTargetingNode, &convertedSlice)
-	}
-	// We need to make sure the devices here are correctly consuming counters and counter
-	// sets. Otherwise the allocator might make incorrect decisions.
-	// We don't validate the device names here. It might be that we should do that, but
-	// this is consistent with existing behavior where we don't validate slices that
-	// we don't allocate from.
+	// Validate device counter consumption for devices not targeting the node.
 	if err := validateDeviceCounterConsumption(counterSets, slicesNotTargetingNode); err != nil {
 		return &Pool{
 			PoolID:        id,
@@ -326,6 +334,7 @@ func buildPool(id PoolID, slices []*draapi.ResourceSlice, features Features, all
 			InvalidReason: err.Error(),
 		}, nil
 	}
+
 	return &Pool{
 		PoolID:                       id,
 		DeviceSlicesTargetingNode:    deviceSlices,

@@ -36,44 +36,52 @@ const (
 	BackoffComplete = "BackoffComplete"
 	// PopFromBackoffQ is the event when a pod is popped from backoffQ when activeQ is empty.
 	PopFromBackoffQ = "PopFromBackoffQ"
-	// ForceActivate is the event when a pod is moved from unschedulablePods/backoffQ
+	// ForceActivate is the event when a pod is moved from unschedulableEntities/backoffQ
 	// to activeQ. Usually it's triggered by plugin implementations.
 	ForceActivate = "ForceActivate"
-	// UnschedulableTimeout is the event when a pod is moved from unschedulablePods
+	// UnschedulableTimeout is the event when a pod is moved from unschedulableEntities
 	// due to the timeout specified at pod-max-in-unschedulable-pods-duration.
 	UnschedulableTimeout = "UnschedulableTimeout"
 )
 
 var (
 	// EventAssignedPodAdd is the event when an assigned pod is added.
-	EventAssignedPodAdd = fwk.ClusterEvent{Resource: assignedPod, ActionType: fwk.Add}
+	EventAssignedPodAdd = fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add}
 	// EventAssignedPodUpdate is the event when an assigned pod is updated.
-	EventAssignedPodUpdate = fwk.ClusterEvent{Resource: assignedPod, ActionType: fwk.Update}
+	EventAssignedPodUpdate = fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Update}
 	// EventAssignedPodDelete is the event when an assigned pod is deleted.
-	EventAssignedPodDelete = fwk.ClusterEvent{Resource: assignedPod, ActionType: fwk.Delete}
+	EventAssignedPodDelete = fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}
 	// EventUnscheduledPodAdd is the event when an unscheduled pod is added.
-	EventUnscheduledPodAdd = fwk.ClusterEvent{Resource: unschedulablePod, ActionType: fwk.Add}
+	EventUnscheduledPodAdd = fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Add}
 	// EventUnscheduledPodUpdate is the event when an unscheduled pod is updated.
-	EventUnscheduledPodUpdate = fwk.ClusterEvent{Resource: unschedulablePod, ActionType: fwk.Update}
+	EventUnscheduledPodUpdate = fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Update}
 	// EventUnscheduledPodDelete is the event when an unscheduled pod is deleted.
-	EventUnscheduledPodDelete = fwk.ClusterEvent{Resource: unschedulablePod, ActionType: fwk.Delete}
+	EventUnscheduledPodDelete = fwk.ClusterEvent{Resource: fwk.UnscheduledPod, ActionType: fwk.Delete}
+	// EventTargetPodUpdate is the event when a target pod is being updated.
+	EventTargetPodUpdate = fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.Update}
 	// EventUnschedulableTimeout is the event when a pod stays in unschedulable for longer than timeout.
 	EventUnschedulableTimeout = fwk.ClusterEvent{Resource: fwk.WildCard, ActionType: fwk.All, CustomLabel: UnschedulableTimeout}
-	// EventForceActivate is the event when a pod is moved from unschedulablePods/backoffQ to activeQ.
+	// EventForceActivate is the event when a pod is moved from unschedulableEntities/backoffQ to activeQ.
 	EventForceActivate = fwk.ClusterEvent{Resource: fwk.WildCard, ActionType: fwk.All, CustomLabel: ForceActivate}
 )
 
 // PodSchedulingPropertiesChange interprets the update of a pod and returns corresponding UpdatePodXYZ event(s).
 // Once we have other pod update events, we should update here as well.
-func PodSchedulingPropertiesChange(newPod *v1.Pod, oldPod *v1.Pod) (events []fwk.ClusterEvent) {
-	r := assignedPod
-	if newPod.Spec.NodeName == "" {
-		r = unschedulablePod
+// isTargetPod indicates whether the pod is the direct subject of this update event.
+func PodSchedulingPropertiesChange(newPod *v1.Pod, oldPod *v1.Pod, isTargetPod bool) (events []fwk.ClusterEvent) {
+	var r fwk.EventResource
+	if newPod.Spec.NodeName != "" {
+		r = fwk.AssignedPod
+	} else if isTargetPod {
+		r = fwk.TargetPod
+	} else {
+		r = fwk.UnscheduledPod
 	}
 
 	podChangeExtractors := []podChangeExtractor{
 		extractPodLabelsChange,
 		extractPodScaleDown,
+		extractPodScaleUp,
 		extractPodSchedulingGateEliminatedChange,
 		extractPodTolerationChange,
 	}
@@ -117,6 +125,31 @@ func extractPodScaleDown(newPod, oldPod *v1.Pod) fwk.ActionType {
 		if oldReq.MilliValue() > newReq.MilliValue() {
 			// The resource request of rName is scaled down.
 			return fwk.UpdatePodScaleDown
+		}
+	}
+
+	return fwk.None
+}
+
+// extractPodScaleUp interprets the update of a pod and returns PodRequestScaledUp event if any pod's resource request(s) is scaled up.
+func extractPodScaleUp(newPod, oldPod *v1.Pod) fwk.ActionType {
+	opt := resource.PodResourcesOptions{
+		UseStatusResources: utilfeature.DefaultFeatureGate.Enabled(features.InPlacePodVerticalScaling),
+		InPlacePodLevelResourcesVerticalScalingEnabled: utilfeature.DefaultFeatureGate.Enabled(features.InPlacePodLevelResourcesVerticalScaling),
+	}
+	newPodRequests := resource.PodRequests(newPod, opt)
+	oldPodRequests := resource.PodRequests(oldPod, opt)
+
+	for rName, newReq := range newPodRequests {
+		oldReq, ok := oldPodRequests[rName]
+		if !ok {
+			// The resource request of rName is added.
+			return fwk.UpdatePodScaleUp
+		}
+
+		if newReq.MilliValue() > oldReq.MilliValue() {
+			// The resource request of rName is scaled up.
+			return fwk.UpdatePodScaleUp
 		}
 	}
 
@@ -169,6 +202,7 @@ func NodeSchedulingPropertiesChange(newNode *v1.Node, oldNode *v1.Node) (events 
 		extractNodeTaintsChange,
 		extractNodeConditionsChange,
 		extractNodeAnnotationsChange,
+		extractNodePreemptionPolicyChange,
 	}
 
 	if utilfeature.DefaultFeatureGate.Enabled(features.NodeDeclaredFeatures) {
@@ -184,6 +218,13 @@ func NodeSchedulingPropertiesChange(newNode *v1.Node, oldNode *v1.Node) (events 
 }
 
 type nodeChangeExtractor func(newNode *v1.Node, oldNode *v1.Node) fwk.ActionType
+
+func extractNodePreemptionPolicyChange(newNode *v1.Node, oldNode *v1.Node) fwk.ActionType {
+	if !equality.Semantic.DeepEqual(oldNode.Spec.PodPreemptionPolicy, newNode.Spec.PodPreemptionPolicy) {
+		return fwk.UpdateNodePreemptionPolicy
+	}
+	return fwk.None
+}
 
 func extractNodeAllocatableChange(newNode *v1.Node, oldNode *v1.Node) fwk.ActionType {
 	if !equality.Semantic.DeepEqual(oldNode.Status.Allocatable, newNode.Status.Allocatable) {

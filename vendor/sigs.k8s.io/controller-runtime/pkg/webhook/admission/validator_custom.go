@@ -64,7 +64,7 @@ func WithValidator[T runtime.Object](scheme *runtime.Scheme, validator Validator
 			new: func() T {
 				var zero T
 				typ := reflect.TypeOf(zero)
-				if typ.Kind() == reflect.Ptr {
+				if typ.Kind() == reflect.Pointer {
 					return reflect.New(typ.Elem()).Interface().(T)
 				}
 				return zero

@@ -5,6 +5,8 @@ package otelgrpc // import "go.opentelemetry.io/contrib/instrumentation/google.g
 
 import (
 	"context"
+	"os"
+	"strings"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -29,6 +31,14 @@ type InterceptorFilter func(*InterceptorInfo) bool
 // A Filter must return true if the request should be instrumented.
 type Filter func(*stats.RPCTagInfo) bool
 
+type semconvMode int
+
+const (
+	semconvModeNew semconvMode = iota // Default
+	semconvModeOld
+	semconvModeDup
+)
+
 // config is a group of options for this instrumentation.
 type config struct {
 	Filter             Filter
@@ -36,6 +46,7 @@ type config struct {
 	Propagators        propagation.TextMapPropagator
 	TracerProvider     trace.TracerProvider
 	MeterProvider      metric.MeterProvider
+	SpanKind           trace.SpanKind
 	SpanStartOptions   []trace.SpanStartOption
 	SpanAttributes     []attribute.KeyValue
 	MetricAttributes   []attribute.KeyValue
@@ -46,6 +57,8 @@ type config struct {
 
 	ReceivedEvent bool
 	SentEvent     bool
+
+	semconvMode semconvMode
 }
 
 // Option applies an option value for a config.
@@ -65,11 +78,31 @@ func newConfig(opts []Option) *config {
 		Propagators:    otel.GetTextMapPropagator(),
 		TracerProvider: otel.GetTracerProvider(),
 		MeterProvider:  otel.GetMeterProvider(),
+		semconvMode:    parseSemconvMode(),
 	}
 	for _, o := range opts {
 		o.apply(c)
 	}
+
 	return c
+}
+
+func parseSemconvMode() semconvMode {
+	val := os.Getenv("OTEL_SEMCONV_STABILITY_OPT_IN")
+	if val == "" {
+		return semconvModeNew
+	}
+	parts := strings.SplitSeq(val, ",")
+	for p := range parts {
+		p = strings.TrimSpace(p)
+		if p == "rpc/dup" {
+			return semconvModeDup
+		}
+		if p == "rpc/old" {
+			return semconvModeOld
+		}
+	}
+	return semconvModeNew
 }
 
 // WithPublicEndpoint configures the Handler to link the span with an incoming
@@ -178,6 +211,18 @@ func WithMessageEvents(events ...Event) Option {
 func WithSpanOptions(opts ...trace.SpanStartOption) Option {
 	return optionFunc(func(c *config) {
 		c.SpanStartOptions = append(c.SpanStartOptions, opts...)
+	})
+}
+
+// WithSpanKind returns an Option to set the span kind for spans created by
+// the handler.
+//
+// By default, [NewServerHandler] creates spans with
+// [trace.SpanKindServer] and [NewClientHandler] creates spans with
+// [trace.SpanKindClient].
+func WithSpanKind(sk trace.SpanKind) Option {
+	return optionFunc(func(c *config) {
+		c.SpanKind = sk
 	})
 }
 

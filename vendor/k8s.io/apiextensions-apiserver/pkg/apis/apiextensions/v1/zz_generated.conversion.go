@@ -276,12 +276,7 @@ func RegisterConversions(s *runtime.Scheme) error {
 }
 
 func autoConvert_v1_CustomResourceColumnDefinition_To_apiextensions_CustomResourceColumnDefinition(in *CustomResourceColumnDefinition, out *apiextensions.CustomResourceColumnDefinition, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Type = in.Type
-	out.Format = in.Format
-	out.Description = in.Description
-	out.Priority = in.Priority
-	out.JSONPath = in.JSONPath
+	*out = *(*apiextensions.CustomResourceColumnDefinition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -291,12 +286,7 @@ func Convert_v1_CustomResourceColumnDefinition_To_apiextensions_CustomResourceCo
 }
 
 func autoConvert_apiextensions_CustomResourceColumnDefinition_To_v1_CustomResourceColumnDefinition(in *apiextensions.CustomResourceColumnDefinition, out *CustomResourceColumnDefinition, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Type = in.Type
-	out.Format = in.Format
-	out.Description = in.Description
-	out.Priority = in.Priority
-	out.JSONPath = in.JSONPath
+	*out = *(*CustomResourceColumnDefinition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -351,12 +341,7 @@ func Convert_apiextensions_CustomResourceDefinition_To_v1_CustomResourceDefiniti
 }
 
 func autoConvert_v1_CustomResourceDefinitionCondition_To_apiextensions_CustomResourceDefinitionCondition(in *CustomResourceDefinitionCondition, out *apiextensions.CustomResourceDefinitionCondition, s conversion.Scope) error {
-	out.Type = apiextensions.CustomResourceDefinitionConditionType(in.Type)
-	out.Status = apiextensions.ConditionStatus(in.Status)
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
-	out.ObservedGeneration = in.ObservedGeneration
+	*out = *(*apiextensions.CustomResourceDefinitionCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -366,12 +351,7 @@ func Convert_v1_CustomResourceDefinitionCondition_To_apiextensions_CustomResourc
 }
 
 func autoConvert_apiextensions_CustomResourceDefinitionCondition_To_v1_CustomResourceDefinitionCondition(in *apiextensions.CustomResourceDefinitionCondition, out *CustomResourceDefinitionCondition, s conversion.Scope) error {
-	out.Type = CustomResourceDefinitionConditionType(in.Type)
-	out.Status = ConditionStatus(in.Status)
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
-	out.ObservedGeneration = in.ObservedGeneration
+	*out = *(*CustomResourceDefinitionCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -423,12 +403,7 @@ func Convert_apiextensions_CustomResourceDefinitionList_To_v1_CustomResourceDefi
 }
 
 func autoConvert_v1_CustomResourceDefinitionNames_To_apiextensions_CustomResourceDefinitionNames(in *CustomResourceDefinitionNames, out *apiextensions.CustomResourceDefinitionNames, s conversion.Scope) error {
-	out.Plural = in.Plural
-	out.Singular = in.Singular
-	out.ShortNames = *(*[]string)(unsafe.Pointer(&in.ShortNames))
-	out.Kind = in.Kind
-	out.ListKind = in.ListKind
-	out.Categories = *(*[]string)(unsafe.Pointer(&in.Categories))
+	*out = *(*apiextensions.CustomResourceDefinitionNames)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -438,12 +413,7 @@ func Convert_v1_CustomResourceDefinitionNames_To_apiextensions_CustomResourceDef
 }
 
 func autoConvert_apiextensions_CustomResourceDefinitionNames_To_v1_CustomResourceDefinitionNames(in *apiextensions.CustomResourceDefinitionNames, out *CustomResourceDefinitionNames, s conversion.Scope) error {
-	out.Plural = in.Plural
-	out.Singular = in.Singular
-	out.ShortNames = *(*[]string)(unsafe.Pointer(&in.ShortNames))
-	out.Kind = in.Kind
-	out.ListKind = in.ListKind
-	out.Categories = *(*[]string)(unsafe.Pointer(&in.Categories))
+	*out = *(*CustomResourceDefinitionNames)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -522,12 +492,7 @@ func autoConvert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResource
 }
 
 func autoConvert_v1_CustomResourceDefinitionStatus_To_apiextensions_CustomResourceDefinitionStatus(in *CustomResourceDefinitionStatus, out *apiextensions.CustomResourceDefinitionStatus, s conversion.Scope) error {
-	out.Conditions = *(*[]apiextensions.CustomResourceDefinitionCondition)(unsafe.Pointer(&in.Conditions))
-	if err := Convert_v1_CustomResourceDefinitionNames_To_apiextensions_CustomResourceDefinitionNames(&in.AcceptedNames, &out.AcceptedNames, s); err != nil {
-		return err
-	}
-	out.StoredVersions = *(*[]string)(unsafe.Pointer(&in.StoredVersions))
-	out.ObservedGeneration = in.ObservedGeneration
+	*out = *(*apiextensions.CustomResourceDefinitionStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -537,12 +502,7 @@ func Convert_v1_CustomResourceDefinitionStatus_To_apiextensions_CustomResourceDe
 }
 
 func autoConvert_apiextensions_CustomResourceDefinitionStatus_To_v1_CustomResourceDefinitionStatus(in *apiextensions.CustomResourceDefinitionStatus, out *CustomResourceDefinitionStatus, s conversion.Scope) error {
-	out.Conditions = *(*[]CustomResourceDefinitionCondition)(unsafe.Pointer(&in.Conditions))
-	if err := Convert_apiextensions_CustomResourceDefinitionNames_To_v1_CustomResourceDefinitionNames(&in.AcceptedNames, &out.AcceptedNames, s); err != nil {
-		return err
-	}
-	out.StoredVersions = *(*[]string)(unsafe.Pointer(&in.StoredVersions))
-	out.ObservedGeneration = in.ObservedGeneration
+	*out = *(*CustomResourceDefinitionStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -604,9 +564,7 @@ func Convert_apiextensions_CustomResourceDefinitionVersion_To_v1_CustomResourceD
 }
 
 func autoConvert_v1_CustomResourceSubresourceScale_To_apiextensions_CustomResourceSubresourceScale(in *CustomResourceSubresourceScale, out *apiextensions.CustomResourceSubresourceScale, s conversion.Scope) error {
-	out.SpecReplicasPath = in.SpecReplicasPath
-	out.StatusReplicasPath = in.StatusReplicasPath
-	out.LabelSelectorPath = (*string)(unsafe.Pointer(in.LabelSelectorPath))
+	*out = *(*apiextensions.CustomResourceSubresourceScale)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -616,9 +574,7 @@ func Convert_v1_CustomResourceSubresourceScale_To_apiextensions_CustomResourceSu
 }
 
 func autoConvert_apiextensions_CustomResourceSubresourceScale_To_v1_CustomResourceSubresourceScale(in *apiextensions.CustomResourceSubresourceScale, out *CustomResourceSubresourceScale, s conversion.Scope) error {
-	out.SpecReplicasPath = in.SpecReplicasPath
-	out.StatusReplicasPath = in.StatusReplicasPath
-	out.LabelSelectorPath = (*string)(unsafe.Pointer(in.LabelSelectorPath))
+	*out = *(*CustomResourceSubresourceScale)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -628,6 +584,7 @@ func Convert_apiextensions_CustomResourceSubresourceScale_To_v1_CustomResourceSu
 }
 
 func autoConvert_v1_CustomResourceSubresourceStatus_To_apiextensions_CustomResourceSubresourceStatus(in *CustomResourceSubresourceStatus, out *apiextensions.CustomResourceSubresourceStatus, s conversion.Scope) error {
+	*out = *(*apiextensions.CustomResourceSubresourceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -637,6 +594,7 @@ func Convert_v1_CustomResourceSubresourceStatus_To_apiextensions_CustomResourceS
 }
 
 func autoConvert_apiextensions_CustomResourceSubresourceStatus_To_v1_CustomResourceSubresourceStatus(in *apiextensions.CustomResourceSubresourceStatus, out *CustomResourceSubresourceStatus, s conversion.Scope) error {
+	*out = *(*CustomResourceSubresourceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -646,8 +604,7 @@ func Convert_apiextensions_CustomResourceSubresourceStatus_To_v1_CustomResourceS
 }
 
 func autoConvert_v1_CustomResourceSubresources_To_apiextensions_CustomResourceSubresources(in *CustomResourceSubresources, out *apiextensions.CustomResourceSubresources, s conversion.Scope) error {
-	out.Status = (*apiextensions.CustomResourceSubresourceStatus)(unsafe.Pointer(in.Status))
-	out.Scale = (*apiextensions.CustomResourceSubresourceScale)(unsafe.Pointer(in.Scale))
+	*out = *(*apiextensions.CustomResourceSubresources)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -657,8 +614,7 @@ func Convert_v1_CustomResourceSubresources_To_apiextensions_CustomResourceSubres
 }
 
 func autoConvert_apiextensions_CustomResourceSubresources_To_v1_CustomResourceSubresources(in *apiextensions.CustomResourceSubresources, out *CustomResourceSubresources, s conversion.Scope) error {
-	out.Status = (*CustomResourceSubresourceStatus)(unsafe.Pointer(in.Status))
-	out.Scale = (*CustomResourceSubresourceScale)(unsafe.Pointer(in.Scale))
+	*out = *(*CustomResourceSubresources)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -704,8 +660,7 @@ func Convert_apiextensions_CustomResourceValidation_To_v1_CustomResourceValidati
 }
 
 func autoConvert_v1_ExternalDocumentation_To_apiextensions_ExternalDocumentation(in *ExternalDocumentation, out *apiextensions.ExternalDocumentation, s conversion.Scope) error {
-	out.Description = in.Description
-	out.URL = in.URL
+	*out = *(*apiextensions.ExternalDocumentation)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -715,8 +670,7 @@ func Convert_v1_ExternalDocumentation_To_apiextensions_ExternalDocumentation(in 
 }
 
 func autoConvert_apiextensions_ExternalDocumentation_To_v1_ExternalDocumentation(in *apiextensions.ExternalDocumentation, out *ExternalDocumentation, s conversion.Scope) error {
-	out.Description = in.Description
-	out.URL = in.URL
+	*out = *(*ExternalDocumentation)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1243,7 +1197,7 @@ func Convert_apiextensions_JSONSchemaPropsOrStringArray_To_v1_JSONSchemaPropsOrS
 }
 
 func autoConvert_v1_SelectableField_To_apiextensions_SelectableField(in *SelectableField, out *apiextensions.SelectableField, s conversion.Scope) error {
-	out.JSONPath = in.JSONPath
+	*out = *(*apiextensions.SelectableField)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1253,7 +1207,7 @@ func Convert_v1_SelectableField_To_apiextensions_SelectableField(in *SelectableF
 }
 
 func autoConvert_apiextensions_SelectableField_To_v1_SelectableField(in *apiextensions.SelectableField, out *SelectableField, s conversion.Scope) error {
-	out.JSONPath = in.JSONPath
+	*out = *(*SelectableField)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1293,12 +1247,7 @@ func Convert_apiextensions_ServiceReference_To_v1_ServiceReference(in *apiextens
 }
 
 func autoConvert_v1_ValidationRule_To_apiextensions_ValidationRule(in *ValidationRule, out *apiextensions.ValidationRule, s conversion.Scope) error {
-	out.Rule = in.Rule
-	out.Message = in.Message
-	out.MessageExpression = in.MessageExpression
-	out.Reason = (*apiextensions.FieldValueErrorReason)(unsafe.Pointer(in.Reason))
-	out.FieldPath = in.FieldPath
-	out.OptionalOldSelf = (*bool)(unsafe.Pointer(in.OptionalOldSelf))
+	*out = *(*apiextensions.ValidationRule)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1308,12 +1257,7 @@ func Convert_v1_ValidationRule_To_apiextensions_ValidationRule(in *ValidationRul
 }
 
 func autoConvert_apiextensions_ValidationRule_To_v1_ValidationRule(in *apiextensions.ValidationRule, out *ValidationRule, s conversion.Scope) error {
-	out.Rule = in.Rule
-	out.Message = in.Message
-	out.MessageExpression = in.MessageExpression
-	out.Reason = (*FieldValueErrorReason)(unsafe.Pointer(in.Reason))
-	out.FieldPath = in.FieldPath
-	out.OptionalOldSelf = (*bool)(unsafe.Pointer(in.OptionalOldSelf))
+	*out = *(*ValidationRule)(unsafe.Pointer(in))
 	return nil
 }
 

@@ -271,12 +271,7 @@ func RegisterConversions(s *runtime.Scheme) error {
 }
 
 func autoConvert_v1beta1_CustomResourceColumnDefinition_To_apiextensions_CustomResourceColumnDefinition(in *CustomResourceColumnDefinition, out *apiextensions.CustomResourceColumnDefinition, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Type = in.Type
-	out.Format = in.Format
-	out.Description = in.Description
-	out.Priority = in.Priority
-	out.JSONPath = in.JSONPath
+	*out = *(*apiextensions.CustomResourceColumnDefinition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -286,12 +281,7 @@ func Convert_v1beta1_CustomResourceColumnDefinition_To_apiextensions_CustomResou
 }
 
 func autoConvert_apiextensions_CustomResourceColumnDefinition_To_v1beta1_CustomResourceColumnDefinition(in *apiextensions.CustomResourceColumnDefinition, out *CustomResourceColumnDefinition, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Type = in.Type
-	out.Format = in.Format
-	out.Description = in.Description
-	out.Priority = in.Priority
-	out.JSONPath = in.JSONPath
+	*out = *(*CustomResourceColumnDefinition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -373,12 +363,7 @@ func Convert_apiextensions_CustomResourceDefinition_To_v1beta1_CustomResourceDef
 }
 
 func autoConvert_v1beta1_CustomResourceDefinitionCondition_To_apiextensions_CustomResourceDefinitionCondition(in *CustomResourceDefinitionCondition, out *apiextensions.CustomResourceDefinitionCondition, s conversion.Scope) error {
-	out.Type = apiextensions.CustomResourceDefinitionConditionType(in.Type)
-	out.Status = apiextensions.ConditionStatus(in.Status)
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
-	out.ObservedGeneration = in.ObservedGeneration
+	*out = *(*apiextensions.CustomResourceDefinitionCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -388,12 +373,7 @@ func Convert_v1beta1_CustomResourceDefinitionCondition_To_apiextensions_CustomRe
 }
 
 func autoConvert_apiextensions_CustomResourceDefinitionCondition_To_v1beta1_CustomResourceDefinitionCondition(in *apiextensions.CustomResourceDefinitionCondition, out *CustomResourceDefinitionCondition, s conversion.Scope) error {
-	out.Type = CustomResourceDefinitionConditionType(in.Type)
-	out.Status = ConditionStatus(in.Status)
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
-	out.ObservedGeneration = in.ObservedGeneration
+	*out = *(*CustomResourceDefinitionCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -445,12 +425,7 @@ func Convert_apiextensions_CustomResourceDefinitionList_To_v1beta1_CustomResourc
 }
 
 func autoConvert_v1beta1_CustomResourceDefinitionNames_To_apiextensions_CustomResourceDefinitionNames(in *CustomResourceDefinitionNames, out *apiextensions.CustomResourceDefinitionNames, s conversion.Scope) error {
-	out.Plural = in.Plural
-	out.Singular = in.Singular
-	out.ShortNames = *(*[]string)(unsafe.Pointer(&in.ShortNames))
-	out.Kind = in.Kind
-	out.ListKind = in.ListKind
-	out.Categories = *(*[]string)(unsafe.Pointer(&in.Categories))
+	*out = *(*apiextensions.CustomResourceDefinitionNames)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -460,12 +435,7 @@ func Convert_v1beta1_CustomResourceDefinitionNames_To_apiextensions_CustomResour
 }
 
 func autoConvert_apiextensions_CustomResourceDefinitionNames_To_v1beta1_CustomResourceDefinitionNames(in *apiextensions.CustomResourceDefinitionNames, out *CustomResourceDefinitionNames, s conversion.Scope) error {
-	out.Plural = in.Plural
-	out.Singular = in.Singular
-	out.ShortNames = *(*[]string)(unsafe.Pointer(&in.ShortNames))
-	out.Kind = in.Kind
-	out.ListKind = in.ListKind
-	out.Categories = *(*[]string)(unsafe.Pointer(&in.Categories))
+	*out = *(*CustomResourceDefinitionNames)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -571,12 +541,7 @@ func Convert_apiextensions_CustomResourceDefinitionSpec_To_v1beta1_CustomResourc
 }
 
 func autoConvert_v1beta1_CustomResourceDefinitionStatus_To_apiextensions_CustomResourceDefinitionStatus(in *CustomResourceDefinitionStatus, out *apiextensions.CustomResourceDefinitionStatus, s conversion.Scope) error {
-	out.Conditions = *(*[]apiextensions.CustomResourceDefinitionCondition)(unsafe.Pointer(&in.Conditions))
-	if err := Convert_v1beta1_CustomResourceDefinitionNames_To_apiextensions_CustomResourceDefinitionNames(&in.AcceptedNames, &out.AcceptedNames, s); err != nil {
-		return err
-	}
-	out.StoredVersions = *(*[]string)(unsafe.Pointer(&in.StoredVersions))
-	out.ObservedGeneration = in.ObservedGeneration
+	*out = *(*apiextensions.CustomResourceDefinitionStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -586,12 +551,7 @@ func Convert_v1beta1_CustomResourceDefinitionStatus_To_apiextensions_CustomResou
 }
 
 func autoConvert_apiextensions_CustomResourceDefinitionStatus_To_v1beta1_CustomResourceDefinitionStatus(in *apiextensions.CustomResourceDefinitionStatus, out *CustomResourceDefinitionStatus, s conversion.Scope) error {
-	out.Conditions = *(*[]CustomResourceDefinitionCondition)(unsafe.Pointer(&in.Conditions))
-	if err := Convert_apiextensions_CustomResourceDefinitionNames_To_v1beta1_CustomResourceDefinitionNames(&in.AcceptedNames, &out.AcceptedNames, s); err != nil {
-		return err
-	}
-	out.StoredVersions = *(*[]string)(unsafe.Pointer(&in.StoredVersions))
-	out.ObservedGeneration = in.ObservedGeneration
+	*out = *(*CustomResourceDefinitionStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -653,9 +613,7 @@ func Convert_apiextensions_CustomResourceDefinitionVersion_To_v1beta1_CustomReso
 }
 
 func autoConvert_v1beta1_CustomResourceSubresourceScale_To_apiextensions_CustomResourceSubresourceScale(in *CustomResourceSubresourceScale, out *apiextensions.CustomResourceSubresourceScale, s conversion.Scope) error {
-	out.SpecReplicasPath = in.SpecReplicasPath
-	out.StatusReplicasPath = in.StatusReplicasPath
-	out.LabelSelectorPath = (*string)(unsafe.Pointer(in.LabelSelectorPath))
+	*out = *(*apiextensions.CustomResourceSubresourceScale)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -665,9 +623,7 @@ func Convert_v1beta1_CustomResourceSubresourceScale_To_apiextensions_CustomResou
 }
 
 func autoConvert_apiextensions_CustomResourceSubresourceScale_To_v1beta1_CustomResourceSubresourceScale(in *apiextensions.CustomResourceSubresourceScale, out *CustomResourceSubresourceScale, s conversion.Scope) error {
-	out.SpecReplicasPath = in.SpecReplicasPath
-	out.StatusReplicasPath = in.StatusReplicasPath
-	out.LabelSelectorPath = (*string)(unsafe.Pointer(in.LabelSelectorPath))
+	*out = *(*CustomResourceSubresourceScale)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -677,6 +633,7 @@ func Convert_apiextensions_CustomResourceSubresourceScale_To_v1beta1_CustomResou
 }
 
 func autoConvert_v1beta1_CustomResourceSubresourceStatus_To_apiextensions_CustomResourceSubresourceStatus(in *CustomResourceSubresourceStatus, out *apiextensions.CustomResourceSubresourceStatus, s conversion.Scope) error {
+	*out = *(*apiextensions.CustomResourceSubresourceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -686,6 +643,7 @@ func Convert_v1beta1_CustomResourceSubresourceStatus_To_apiextensions_CustomReso
 }
 
 func autoConvert_apiextensions_CustomResourceSubresourceStatus_To_v1beta1_CustomResourceSubresourceStatus(in *apiextensions.CustomResourceSubresourceStatus, out *CustomResourceSubresourceStatus, s conversion.Scope) error {
+	*out = *(*CustomResourceSubresourceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -695,8 +653,7 @@ func Convert_apiextensions_CustomResourceSubresourceStatus_To_v1beta1_CustomReso
 }
 
 func autoConvert_v1beta1_CustomResourceSubresources_To_apiextensions_CustomResourceSubresources(in *CustomResourceSubresources, out *apiextensions.CustomResourceSubresources, s conversion.Scope) error {
-	out.Status = (*apiextensions.CustomResourceSubresourceStatus)(unsafe.Pointer(in.Status))
-	out.Scale = (*apiextensions.CustomResourceSubresourceScale)(unsafe.Pointer(in.Scale))
+	*out = *(*apiextensions.CustomResourceSubresources)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -706,8 +663,7 @@ func Convert_v1beta1_CustomResourceSubresources_To_apiextensions_CustomResourceS
 }
 
 func autoConvert_apiextensions_CustomResourceSubresources_To_v1beta1_CustomResourceSubresources(in *apiextensions.CustomResourceSubresources, out *CustomResourceSubresources, s conversion.Scope) error {
-	out.Status = (*CustomResourceSubresourceStatus)(unsafe.Pointer(in.Status))
-	out.Scale = (*CustomResourceSubresourceScale)(unsafe.Pointer(in.Scale))
+	*out = *(*CustomResourceSubresources)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -753,8 +709,7 @@ func Convert_apiextensions_CustomResourceValidation_To_v1beta1_CustomResourceVal
 }
 
 func autoConvert_v1beta1_ExternalDocumentation_To_apiextensions_ExternalDocumentation(in *ExternalDocumentation, out *apiextensions.ExternalDocumentation, s conversion.Scope) error {
-	out.Description = in.Description
-	out.URL = in.URL
+	*out = *(*apiextensions.ExternalDocumentation)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -764,8 +719,7 @@ func Convert_v1beta1_ExternalDocumentation_To_apiextensions_ExternalDocumentatio
 }
 
 func autoConvert_apiextensions_ExternalDocumentation_To_v1beta1_ExternalDocumentation(in *apiextensions.ExternalDocumentation, out *ExternalDocumentation, s conversion.Scope) error {
-	out.Description = in.Description
-	out.URL = in.URL
+	*out = *(*ExternalDocumentation)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1292,7 +1246,7 @@ func Convert_apiextensions_JSONSchemaPropsOrStringArray_To_v1beta1_JSONSchemaPro
 }
 
 func autoConvert_v1beta1_SelectableField_To_apiextensions_SelectableField(in *SelectableField, out *apiextensions.SelectableField, s conversion.Scope) error {
-	out.JSONPath = in.JSONPath
+	*out = *(*apiextensions.SelectableField)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1302,7 +1256,7 @@ func Convert_v1beta1_SelectableField_To_apiextensions_SelectableField(in *Select
 }
 
 func autoConvert_apiextensions_SelectableField_To_v1beta1_SelectableField(in *apiextensions.SelectableField, out *SelectableField, s conversion.Scope) error {
-	out.JSONPath = in.JSONPath
+	*out = *(*SelectableField)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1342,12 +1296,7 @@ func Convert_apiextensions_ServiceReference_To_v1beta1_ServiceReference(in *apie
 }
 
 func autoConvert_v1beta1_ValidationRule_To_apiextensions_ValidationRule(in *ValidationRule, out *apiextensions.ValidationRule, s conversion.Scope) error {
-	out.Rule = in.Rule
-	out.Message = in.Message
-	out.MessageExpression = in.MessageExpression
-	out.Reason = (*apiextensions.FieldValueErrorReason)(unsafe.Pointer(in.Reason))
-	out.FieldPath = in.FieldPath
-	out.OptionalOldSelf = (*bool)(unsafe.Pointer(in.OptionalOldSelf))
+	*out = *(*apiextensions.ValidationRule)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -1357,12 +1306,7 @@ func Convert_v1beta1_ValidationRule_To_apiextensions_ValidationRule(in *Validati
 }
 
 func autoConvert_apiextensions_ValidationRule_To_v1beta1_ValidationRule(in *apiextensions.ValidationRule, out *ValidationRule, s conversion.Scope) error {
-	out.Rule = in.Rule
-	out.Message = in.Message
-	out.MessageExpression = in.MessageExpression
-	out.Reason = (*FieldValueErrorReason)(unsafe.Pointer(in.Reason))
-	out.FieldPath = in.FieldPath
-	out.OptionalOldSelf = (*bool)(unsafe.Pointer(in.OptionalOldSelf))
+	*out = *(*ValidationRule)(unsafe.Pointer(in))
 	return nil
 }
 

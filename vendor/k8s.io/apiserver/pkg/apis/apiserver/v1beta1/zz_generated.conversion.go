@@ -281,7 +281,7 @@ func RegisterConversions(s *runtime.Scheme) error {
 }
 
 func autoConvert_v1beta1_AnonymousAuthCondition_To_apiserver_AnonymousAuthCondition(in *AnonymousAuthCondition, out *apiserver.AnonymousAuthCondition, s conversion.Scope) error {
-	out.Path = in.Path
+	*out = *(*apiserver.AnonymousAuthCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -291,7 +291,7 @@ func Convert_v1beta1_AnonymousAuthCondition_To_apiserver_AnonymousAuthCondition(
 }
 
 func autoConvert_apiserver_AnonymousAuthCondition_To_v1beta1_AnonymousAuthCondition(in *apiserver.AnonymousAuthCondition, out *AnonymousAuthCondition, s conversion.Scope) error {
-	out.Path = in.Path
+	*out = *(*AnonymousAuthCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -301,8 +301,7 @@ func Convert_apiserver_AnonymousAuthCondition_To_v1beta1_AnonymousAuthCondition(
 }
 
 func autoConvert_v1beta1_AnonymousAuthConfig_To_apiserver_AnonymousAuthConfig(in *AnonymousAuthConfig, out *apiserver.AnonymousAuthConfig, s conversion.Scope) error {
-	out.Enabled = in.Enabled
-	out.Conditions = *(*[]apiserver.AnonymousAuthCondition)(unsafe.Pointer(&in.Conditions))
+	*out = *(*apiserver.AnonymousAuthConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -312,8 +311,7 @@ func Convert_v1beta1_AnonymousAuthConfig_To_apiserver_AnonymousAuthConfig(in *An
 }
 
 func autoConvert_apiserver_AnonymousAuthConfig_To_v1beta1_AnonymousAuthConfig(in *apiserver.AnonymousAuthConfig, out *AnonymousAuthConfig, s conversion.Scope) error {
-	out.Enabled = in.Enabled
-	out.Conditions = *(*[]AnonymousAuthCondition)(unsafe.Pointer(&in.Conditions))
+	*out = *(*AnonymousAuthConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -445,16 +443,7 @@ func Convert_apiserver_AuthorizerConfiguration_To_v1beta1_AuthorizerConfiguratio
 }
 
 func autoConvert_v1beta1_ClaimMappings_To_apiserver_ClaimMappings(in *ClaimMappings, out *apiserver.ClaimMappings, s conversion.Scope) error {
-	if err := Convert_v1beta1_PrefixedClaimOrExpression_To_apiserver_PrefixedClaimOrExpression(&in.Username, &out.Username, s); err != nil {
-		return err
-	}
-	if err := Convert_v1beta1_PrefixedClaimOrExpression_To_apiserver_PrefixedClaimOrExpression(&in.Groups, &out.Groups, s); err != nil {
-		return err
-	}
-	if err := Convert_v1beta1_ClaimOrExpression_To_apiserver_ClaimOrExpression(&in.UID, &out.UID, s); err != nil {
-		return err
-	}
-	out.Extra = *(*[]apiserver.ExtraMapping)(unsafe.Pointer(&in.Extra))
+	*out = *(*apiserver.ClaimMappings)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -464,16 +453,7 @@ func Convert_v1beta1_ClaimMappings_To_apiserver_ClaimMappings(in *ClaimMappings,
 }
 
 func autoConvert_apiserver_ClaimMappings_To_v1beta1_ClaimMappings(in *apiserver.ClaimMappings, out *ClaimMappings, s conversion.Scope) error {
-	if err := Convert_apiserver_PrefixedClaimOrExpression_To_v1beta1_PrefixedClaimOrExpression(&in.Username, &out.Username, s); err != nil {
-		return err
-	}
-	if err := Convert_apiserver_PrefixedClaimOrExpression_To_v1beta1_PrefixedClaimOrExpression(&in.Groups, &out.Groups, s); err != nil {
-		return err
-	}
-	if err := Convert_apiserver_ClaimOrExpression_To_v1beta1_ClaimOrExpression(&in.UID, &out.UID, s); err != nil {
-		return err
-	}
-	out.Extra = *(*[]ExtraMapping)(unsafe.Pointer(&in.Extra))
+	*out = *(*ClaimMappings)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -483,8 +463,7 @@ func Convert_apiserver_ClaimMappings_To_v1beta1_ClaimMappings(in *apiserver.Clai
 }
 
 func autoConvert_v1beta1_ClaimOrExpression_To_apiserver_ClaimOrExpression(in *ClaimOrExpression, out *apiserver.ClaimOrExpression, s conversion.Scope) error {
-	out.Claim = in.Claim
-	out.Expression = in.Expression
+	*out = *(*apiserver.ClaimOrExpression)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -494,8 +473,7 @@ func Convert_v1beta1_ClaimOrExpression_To_apiserver_ClaimOrExpression(in *ClaimO
 }
 
 func autoConvert_apiserver_ClaimOrExpression_To_v1beta1_ClaimOrExpression(in *apiserver.ClaimOrExpression, out *ClaimOrExpression, s conversion.Scope) error {
-	out.Claim = in.Claim
-	out.Expression = in.Expression
+	*out = *(*ClaimOrExpression)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -505,10 +483,7 @@ func Convert_apiserver_ClaimOrExpression_To_v1beta1_ClaimOrExpression(in *apiser
 }
 
 func autoConvert_v1beta1_ClaimValidationRule_To_apiserver_ClaimValidationRule(in *ClaimValidationRule, out *apiserver.ClaimValidationRule, s conversion.Scope) error {
-	out.Claim = in.Claim
-	out.RequiredValue = in.RequiredValue
-	out.Expression = in.Expression
-	out.Message = in.Message
+	*out = *(*apiserver.ClaimValidationRule)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -518,10 +493,7 @@ func Convert_v1beta1_ClaimValidationRule_To_apiserver_ClaimValidationRule(in *Cl
 }
 
 func autoConvert_apiserver_ClaimValidationRule_To_v1beta1_ClaimValidationRule(in *apiserver.ClaimValidationRule, out *ClaimValidationRule, s conversion.Scope) error {
-	out.Claim = in.Claim
-	out.RequiredValue = in.RequiredValue
-	out.Expression = in.Expression
-	out.Message = in.Message
+	*out = *(*ClaimValidationRule)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -531,8 +503,7 @@ func Convert_apiserver_ClaimValidationRule_To_v1beta1_ClaimValidationRule(in *ap
 }
 
 func autoConvert_v1beta1_Connection_To_apiserver_Connection(in *Connection, out *apiserver.Connection, s conversion.Scope) error {
-	out.ProxyProtocol = apiserver.ProtocolType(in.ProxyProtocol)
-	out.Transport = (*apiserver.Transport)(unsafe.Pointer(in.Transport))
+	*out = *(*apiserver.Connection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -542,8 +513,7 @@ func Convert_v1beta1_Connection_To_apiserver_Connection(in *Connection, out *api
 }
 
 func autoConvert_apiserver_Connection_To_v1beta1_Connection(in *apiserver.Connection, out *Connection, s conversion.Scope) error {
-	out.ProxyProtocol = ProtocolType(in.ProxyProtocol)
-	out.Transport = (*Transport)(unsafe.Pointer(in.Transport))
+	*out = *(*Connection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -614,8 +584,7 @@ func Convert_apiserver_EgressSelectorConfiguration_To_v1beta1_EgressSelectorConf
 }
 
 func autoConvert_v1beta1_ExtraMapping_To_apiserver_ExtraMapping(in *ExtraMapping, out *apiserver.ExtraMapping, s conversion.Scope) error {
-	out.Key = in.Key
-	out.ValueExpression = in.ValueExpression
+	*out = *(*apiserver.ExtraMapping)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -625,8 +594,7 @@ func Convert_v1beta1_ExtraMapping_To_apiserver_ExtraMapping(in *ExtraMapping, ou
 }
 
 func autoConvert_apiserver_ExtraMapping_To_v1beta1_ExtraMapping(in *apiserver.ExtraMapping, out *ExtraMapping, s conversion.Scope) error {
-	out.Key = in.Key
-	out.ValueExpression = in.ValueExpression
+	*out = *(*ExtraMapping)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -704,9 +672,7 @@ func Convert_apiserver_JWTAuthenticator_To_v1beta1_JWTAuthenticator(in *apiserve
 }
 
 func autoConvert_v1beta1_PrefixedClaimOrExpression_To_apiserver_PrefixedClaimOrExpression(in *PrefixedClaimOrExpression, out *apiserver.PrefixedClaimOrExpression, s conversion.Scope) error {
-	out.Claim = in.Claim
-	out.Prefix = (*string)(unsafe.Pointer(in.Prefix))
-	out.Expression = in.Expression
+	*out = *(*apiserver.PrefixedClaimOrExpression)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -716,9 +682,7 @@ func Convert_v1beta1_PrefixedClaimOrExpression_To_apiserver_PrefixedClaimOrExpre
 }
 
 func autoConvert_apiserver_PrefixedClaimOrExpression_To_v1beta1_PrefixedClaimOrExpression(in *apiserver.PrefixedClaimOrExpression, out *PrefixedClaimOrExpression, s conversion.Scope) error {
-	out.Claim = in.Claim
-	out.Prefix = (*string)(unsafe.Pointer(in.Prefix))
-	out.Expression = in.Expression
+	*out = *(*PrefixedClaimOrExpression)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -728,8 +692,7 @@ func Convert_apiserver_PrefixedClaimOrExpression_To_v1beta1_PrefixedClaimOrExpre
 }
 
 func autoConvert_v1beta1_TCPTransport_To_apiserver_TCPTransport(in *TCPTransport, out *apiserver.TCPTransport, s conversion.Scope) error {
-	out.URL = in.URL
-	out.TLSConfig = (*apiserver.TLSConfig)(unsafe.Pointer(in.TLSConfig))
+	*out = *(*apiserver.TCPTransport)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -739,8 +702,7 @@ func Convert_v1beta1_TCPTransport_To_apiserver_TCPTransport(in *TCPTransport, ou
 }
 
 func autoConvert_apiserver_TCPTransport_To_v1beta1_TCPTransport(in *apiserver.TCPTransport, out *TCPTransport, s conversion.Scope) error {
-	out.URL = in.URL
-	out.TLSConfig = (*TLSConfig)(unsafe.Pointer(in.TLSConfig))
+	*out = *(*TCPTransport)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -750,10 +712,7 @@ func Convert_apiserver_TCPTransport_To_v1beta1_TCPTransport(in *apiserver.TCPTra
 }
 
 func autoConvert_v1beta1_TLSConfig_To_apiserver_TLSConfig(in *TLSConfig, out *apiserver.TLSConfig, s conversion.Scope) error {
-	out.CABundle = in.CABundle
-	out.ClientKey = in.ClientKey
-	out.ClientCert = in.ClientCert
-	out.TLSServerName = in.TLSServerName
+	*out = *(*apiserver.TLSConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -763,10 +722,7 @@ func Convert_v1beta1_TLSConfig_To_apiserver_TLSConfig(in *TLSConfig, out *apiser
 }
 
 func autoConvert_apiserver_TLSConfig_To_v1beta1_TLSConfig(in *apiserver.TLSConfig, out *TLSConfig, s conversion.Scope) error {
-	out.CABundle = in.CABundle
-	out.ClientKey = in.ClientKey
-	out.ClientCert = in.ClientCert
-	out.TLSServerName = in.TLSServerName
+	*out = *(*TLSConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -796,8 +752,7 @@ func Convert_apiserver_TracingConfiguration_To_v1beta1_TracingConfiguration(in *
 }
 
 func autoConvert_v1beta1_Transport_To_apiserver_Transport(in *Transport, out *apiserver.Transport, s conversion.Scope) error {
-	out.TCP = (*apiserver.TCPTransport)(unsafe.Pointer(in.TCP))
-	out.UDS = (*apiserver.UDSTransport)(unsafe.Pointer(in.UDS))
+	*out = *(*apiserver.Transport)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -807,8 +762,7 @@ func Convert_v1beta1_Transport_To_apiserver_Transport(in *Transport, out *apiser
 }
 
 func autoConvert_apiserver_Transport_To_v1beta1_Transport(in *apiserver.Transport, out *Transport, s conversion.Scope) error {
-	out.TCP = (*TCPTransport)(unsafe.Pointer(in.TCP))
-	out.UDS = (*UDSTransport)(unsafe.Pointer(in.UDS))
+	*out = *(*Transport)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -818,7 +772,7 @@ func Convert_apiserver_Transport_To_v1beta1_Transport(in *apiserver.Transport, o
 }
 
 func autoConvert_v1beta1_UDSTransport_To_apiserver_UDSTransport(in *UDSTransport, out *apiserver.UDSTransport, s conversion.Scope) error {
-	out.UDSName = in.UDSName
+	*out = *(*apiserver.UDSTransport)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -828,7 +782,7 @@ func Convert_v1beta1_UDSTransport_To_apiserver_UDSTransport(in *UDSTransport, ou
 }
 
 func autoConvert_apiserver_UDSTransport_To_v1beta1_UDSTransport(in *apiserver.UDSTransport, out *UDSTransport, s conversion.Scope) error {
-	out.UDSName = in.UDSName
+	*out = *(*UDSTransport)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -838,8 +792,7 @@ func Convert_apiserver_UDSTransport_To_v1beta1_UDSTransport(in *apiserver.UDSTra
 }
 
 func autoConvert_v1beta1_UserValidationRule_To_apiserver_UserValidationRule(in *UserValidationRule, out *apiserver.UserValidationRule, s conversion.Scope) error {
-	out.Expression = in.Expression
-	out.Message = in.Message
+	*out = *(*apiserver.UserValidationRule)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -849,8 +802,7 @@ func Convert_v1beta1_UserValidationRule_To_apiserver_UserValidationRule(in *User
 }
 
 func autoConvert_apiserver_UserValidationRule_To_v1beta1_UserValidationRule(in *apiserver.UserValidationRule, out *UserValidationRule, s conversion.Scope) error {
-	out.Expression = in.Expression
-	out.Message = in.Message
+	*out = *(*UserValidationRule)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -910,8 +862,7 @@ func Convert_apiserver_WebhookConfiguration_To_v1beta1_WebhookConfiguration(in *
 }
 
 func autoConvert_v1beta1_WebhookConnectionInfo_To_apiserver_WebhookConnectionInfo(in *WebhookConnectionInfo, out *apiserver.WebhookConnectionInfo, s conversion.Scope) error {
-	out.Type = in.Type
-	out.KubeConfigFile = (*string)(unsafe.Pointer(in.KubeConfigFile))
+	*out = *(*apiserver.WebhookConnectionInfo)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -921,8 +872,7 @@ func Convert_v1beta1_WebhookConnectionInfo_To_apiserver_WebhookConnectionInfo(in
 }
 
 func autoConvert_apiserver_WebhookConnectionInfo_To_v1beta1_WebhookConnectionInfo(in *apiserver.WebhookConnectionInfo, out *WebhookConnectionInfo, s conversion.Scope) error {
-	out.Type = in.Type
-	out.KubeConfigFile = (*string)(unsafe.Pointer(in.KubeConfigFile))
+	*out = *(*WebhookConnectionInfo)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -932,7 +882,7 @@ func Convert_apiserver_WebhookConnectionInfo_To_v1beta1_WebhookConnectionInfo(in
 }
 
 func autoConvert_v1beta1_WebhookMatchCondition_To_apiserver_WebhookMatchCondition(in *WebhookMatchCondition, out *apiserver.WebhookMatchCondition, s conversion.Scope) error {
-	out.Expression = in.Expression
+	*out = *(*apiserver.WebhookMatchCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -942,7 +892,7 @@ func Convert_v1beta1_WebhookMatchCondition_To_apiserver_WebhookMatchCondition(in
 }
 
 func autoConvert_apiserver_WebhookMatchCondition_To_v1beta1_WebhookMatchCondition(in *apiserver.WebhookMatchCondition, out *WebhookMatchCondition, s conversion.Scope) error {
-	out.Expression = in.Expression
+	*out = *(*WebhookMatchCondition)(unsafe.Pointer(in))
 	return nil
 }
 

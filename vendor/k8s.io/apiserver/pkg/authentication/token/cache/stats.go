@@ -18,6 +18,7 @@ package cache
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/component-base/metrics"
@@ -63,13 +64,20 @@ var (
 	)
 )
 
-func init() {
-	legacyregistry.MustRegister(
-		requestLatency,
-		requestCount,
-		fetchCount,
-		activeFetchCount,
-	)
+var registerMetricsOnce sync.Once
+
+// registerMetrics registers the token cache metrics with the legacy registry.
+// Do not use an init() function because feature gates (e.g., NativeHistograms)
+// must be parsed before the histogram metric is created and registered.
+func registerMetrics() {
+	registerMetricsOnce.Do(func() {
+		legacyregistry.MustRegister(
+			requestLatency,
+			requestCount,
+			fetchCount,
+			activeFetchCount,
+		)
+	})
 }
 
 const (

@@ -43,7 +43,7 @@ type threadedStoreIndexer struct {
 	indexer indexer
 }
 
-var _ OrderedLister = (*threadedStoreIndexer)(nil)
+var _ Snapshot = (*threadedStoreIndexer)(nil)
 
 func (si *threadedStoreIndexer) Count(prefix, continueKey string) (count int) {
 	si.lock.RLock()
@@ -51,9 +51,10 @@ func (si *threadedStoreIndexer) Count(prefix, continueKey string) (count int) {
 	return si.store.Count(prefix, continueKey)
 }
 
-func (si *threadedStoreIndexer) Clone() OrderedLister {
-	si.lock.RLock()
-	defer si.lock.RUnlock()
+func (si *threadedStoreIndexer) Clone() Snapshot {
+	// Clone should not be called concurrently.
+	si.lock.Lock()
+	defer si.lock.Unlock()
 	return si.store.Clone()
 }
 
@@ -99,10 +100,10 @@ func (si *threadedStoreIndexer) List() []interface{} {
 	return si.store.List()
 }
 
-func (si *threadedStoreIndexer) ListPrefix(prefix, continueKey string) []interface{} {
+func (si *threadedStoreIndexer) OrderedListPrefix(prefix, continueKey string) ([]interface{}, error) {
 	si.lock.RLock()
 	defer si.lock.RUnlock()
-	return si.store.ListPrefix(prefix, continueKey)
+	return si.store.OrderedListPrefix(prefix, continueKey)
 }
 
 func (si *threadedStoreIndexer) ListKeys() []string {
@@ -151,7 +152,9 @@ type btreeStore struct {
 	tree *btree.BTree[*Element]
 }
 
-func (s *btreeStore) Clone() OrderedLister {
+// Clone should not be called concurrently.
+// Ref: https://github.com/kubernetes/kubernetes/blob/4a8f617f3ca/vendor/k8s.io/utils/third_party/forked/golang/btree/btree.go#L586-L588
+func (s *btreeStore) Clone() Snapshot {
 	return &btreeStore{
 		tree: s.tree.Clone(),
 	}
@@ -253,7 +256,7 @@ func (s *btreeStore) getByKey(key string) (item interface{}, exists bool, err er
 	return item, exists, nil
 }
 
-func (s *btreeStore) ListPrefix(prefix, continueKey string) []interface{} {
+func (s *btreeStore) OrderedListPrefix(prefix, continueKey string) ([]interface{}, error) {
 	if continueKey == "" {
 		continueKey = prefix
 	}
@@ -265,7 +268,7 @@ func (s *btreeStore) ListPrefix(prefix, continueKey string) []interface{} {
 		result = append(result, item)
 		return true
 	})
-	return result
+	return result, nil
 }
 
 func (s *btreeStore) Count(prefix, continueKey string) (count int) {
@@ -439,8 +442,9 @@ var _ Snapshotter = (*storeSnapshotter)(nil)
 
 type Snapshotter interface {
 	Reset()
-	GetLessOrEqual(rv uint64) (OrderedLister, bool)
-	Add(rv uint64, indexer OrderedLister)
+	GetLessOrEqual(rv uint64) (Snapshot, bool)
+	Latest() (Snapshot, bool)
+	Add(rv uint64, indexer Indexer)
 	RemoveLess(rv uint64)
 	Len() int
 }
@@ -452,7 +456,7 @@ type storeSnapshotter struct {
 
 type rvSnapshot struct {
 	resourceVersion uint64
-	snapshot        OrderedLister
+	snapshot        Snapshot
 }
 
 func (s *storeSnapshotter) Reset() {
@@ -461,7 +465,7 @@ func (s *storeSnapshotter) Reset() {
 	s.snapshots.Clear(false)
 }
 
-func (s *storeSnapshotter) GetLessOrEqual(rv uint64) (OrderedLister, bool) {
+func (s *storeSnapshotter) GetLessOrEqual(rv uint64) (Snapshot, bool) {
 	s.mux.RLock()
 	defer s.mux.RUnlock()
 
@@ -476,7 +480,18 @@ func (s *storeSnapshotter) GetLessOrEqual(rv uint64) (OrderedLister, bool) {
 	return result.snapshot, true
 }
 
-func (s *storeSnapshotter) Add(rv uint64, indexer OrderedLister) {
+func (s *storeSnapshotter) Latest() (Snapshot, bool) {
+	s.mux.RLock()
+	defer s.mux.RUnlock()
+
+	max, ok := s.snapshots.Max()
+	if !ok {
+		return nil, false
+	}
+	return max.snapshot, true
+}
+
+func (s *storeSnapshotter) Add(rv uint64, indexer Indexer) {
 	s.mux.Lock()
 	defer s.mux.Unlock()
 	s.snapshots.ReplaceOrInsert(rvSnapshot{resourceVersion: rv, snapshot: indexer.Clone()})

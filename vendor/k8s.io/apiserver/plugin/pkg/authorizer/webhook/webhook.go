@@ -41,8 +41,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	authorizationcel "k8s.io/apiserver/pkg/authorization/cel"
-	genericfeatures "k8s.io/apiserver/pkg/features"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -295,6 +293,16 @@ func (w *WebhookAuthorizer) Authorize(ctx context.Context, attr authorizer.Attri
 
 }
 
+// ConditionsAwareAuthorize is not conditions-aware, converts the Authorize decision.
+func (w *WebhookAuthorizer) ConditionsAwareAuthorize(ctx context.Context, a authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(w.Authorize(ctx, a))
+}
+
+// EvaluateConditions is not supported by this authorizer.
+func (*WebhookAuthorizer) EvaluateConditions(_ context.Context, _ authorizer.ConditionsAwareDecision, _ authorizer.ConditionsData) (authorizer.Decision, string, error) {
+	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}
+
 func resourceAttributesFrom(attr authorizer.Attributes) *authorizationv1.ResourceAttributes {
 	ret := &authorizationv1.ResourceAttributes{
 		Namespace:   attr.GetNamespace(),
@@ -306,19 +314,17 @@ func resourceAttributesFrom(attr authorizer.Attributes) *authorizationv1.Resourc
 		Name:        attr.GetName(),
 	}
 
-	if utilfeature.DefaultFeatureGate.Enabled(genericfeatures.AuthorizeWithSelectors) {
-		// If we are able to get any requirements while parsing selectors, use them, even if there's an error.
-		// This is because selectors only narrow, so if a subset of selector requirements are available, the request can be allowed.
-		if selectorRequirements, _ := fieldSelectorToAuthorizationAPI(attr); len(selectorRequirements) > 0 {
-			ret.FieldSelector = &authorizationv1.FieldSelectorAttributes{
-				Requirements: selectorRequirements,
-			}
+	// If we are able to get any requirements while parsing selectors, use them, even if there's an error.
+	// This is because selectors only narrow, so if a subset of selector requirements are available, the request can be allowed.
+	if selectorRequirements, _ := fieldSelectorToAuthorizationAPI(attr); len(selectorRequirements) > 0 {
+		ret.FieldSelector = &authorizationv1.FieldSelectorAttributes{
+			Requirements: selectorRequirements,
 		}
+	}
 
-		if selectorRequirements, _ := labelSelectorToAuthorizationAPI(attr); len(selectorRequirements) > 0 {
-			ret.LabelSelector = &authorizationv1.LabelSelectorAttributes{
-				Requirements: selectorRequirements,
-			}
+	if selectorRequirements, _ := labelSelectorToAuthorizationAPI(attr); len(selectorRequirements) > 0 {
+		ret.LabelSelector = &authorizationv1.LabelSelectorAttributes{
+			Requirements: selectorRequirements,
 		}
 	}
 

@@ -162,6 +162,11 @@ func SetDefaults_Service(obj *v1.Service) {
 
 }
 func SetDefaults_Pod(obj *v1.Pod) {
+	// Enforced on Pod but not on PodSpec. For historical reasons, PodTemplate is not defaulted this way.
+	if obj.Spec.TerminationGracePeriodSeconds != nil && *obj.Spec.TerminationGracePeriodSeconds < 0 {
+		obj.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+	}
+
 	// If limits are specified, but requests are not, default requests to limits
 	// This is done here rather than a more specific defaulting pass on v1.ResourceRequirements
 	// because we only want this defaulting semantic to take place on a v1.Pod and not a v1.PodTemplate
@@ -192,8 +197,11 @@ func SetDefaults_Pod(obj *v1.Pod) {
 	}
 
 	// Pod Requests default values must be applied after container-level default values
-	// have been populated.
-	if utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources) {
+	// have been populated. When PodLevelResourcesFixDefaulting is enabled, this
+	// defaulting is deferred to PrepareForCreate so it runs after admission webhooks
+	// have injected all containers, giving a complete view of the pod.
+	if utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources) &&
+		!utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResourcesFixDefaulting) {
 		defaultHugePagePodLimits(obj)
 		defaultPodRequests(obj)
 	}
@@ -207,18 +215,52 @@ func SetDefaults_Pod(obj *v1.Pod) {
 		defaultHostNetworkPorts(&obj.Spec.Containers)
 		defaultHostNetworkPorts(&obj.Spec.InitContainers)
 	}
+
+	if utilfeature.DefaultFeatureGate.Enabled(features.H2CContainerProbe) {
+		defaultHTTPProbeProtocol(obj.Spec.Containers)
+		defaultHTTPProbeProtocol(obj.Spec.InitContainers)
+		defaultHTTPProbeProtocolEphemeral(obj.Spec.EphemeralContainers)
+	}
 }
+func SetDefaults_PodStatus(obj *v1.PodStatus) {
+	// Keep the singular PodIP and the PodIPs list in sync.
+	hasIP := len(obj.PodIP) > 0
+	hasIPs := len(obj.PodIPs) > 0
+	switch {
+	case hasIP && !hasIPs:
+		// default the list from the singular field
+		obj.PodIPs = []v1.PodIP{{IP: obj.PodIP}}
+	case !hasIP && hasIPs:
+		// default the singular field from the list
+		obj.PodIP = obj.PodIPs[0].IP
+	case hasIP && hasIPs && obj.PodIPs[0].IP != obj.PodIP:
+		// when both are specified and mismatch, PodIP is authoritative for
+		// compatibility with older kubelets
+		obj.PodIPs = []v1.PodIP{{IP: obj.PodIP}}
+	}
+}
+
 func SetDefaults_PodSpec(obj *v1.PodSpec) {
 	// New fields added here will break upgrade tests:
 	// https://github.com/kubernetes/kubernetes/issues/69445
 	// In most cases the new defaulted field can added to SetDefaults_Pod instead of here, so
 	// that it only materializes in the Pod object and not all objects with a PodSpec field.
+
+	// DeprecatedServiceAccount is an alias for ServiceAccountName; keep the two
+	// in sync, with ServiceAccountName winning when both are set. This was
+	// historically applied during conversion and produces identical
+	// serializations, so it is exempt from the new-field caution above.
+	if len(obj.ServiceAccountName) == 0 {
+		obj.ServiceAccountName = obj.DeprecatedServiceAccount
+	}
+	obj.DeprecatedServiceAccount = obj.ServiceAccountName
 	if obj.DNSPolicy == "" {
 		obj.DNSPolicy = v1.DNSClusterFirst
 	}
 	if obj.RestartPolicy == "" {
 		obj.RestartPolicy = v1.RestartPolicyAlways
 	}
+	// Always default an empty securityContext to preserve historical behavior.
 	if obj.SecurityContext == nil {
 		obj.SecurityContext = &v1.PodSecurityContext{}
 	}
@@ -405,6 +447,57 @@ func defaultHostNetworkPorts(containers *[]v1.Container) {
 	}
 }
 
+func defaultHTTPGetProtocol(action *v1.HTTPGetAction) {
+	if action != nil && action.Protocol == nil {
+		defaultProtocol := v1.HTTPProtocolHTTP1
+		action.Protocol = &defaultProtocol
+	}
+}
+
+func defaultHTTPProbeProtocol(containers []v1.Container) {
+	for i := range containers {
+		if containers[i].LivenessProbe != nil {
+			defaultHTTPGetProtocol(containers[i].LivenessProbe.HTTPGet)
+		}
+		if containers[i].ReadinessProbe != nil {
+			defaultHTTPGetProtocol(containers[i].ReadinessProbe.HTTPGet)
+		}
+		if containers[i].StartupProbe != nil {
+			defaultHTTPGetProtocol(containers[i].StartupProbe.HTTPGet)
+		}
+		if containers[i].Lifecycle != nil {
+			if containers[i].Lifecycle.PostStart != nil {
+				defaultHTTPGetProtocol(containers[i].Lifecycle.PostStart.HTTPGet)
+			}
+			if containers[i].Lifecycle.PreStop != nil {
+				defaultHTTPGetProtocol(containers[i].Lifecycle.PreStop.HTTPGet)
+			}
+		}
+	}
+}
+
+func defaultHTTPProbeProtocolEphemeral(containers []v1.EphemeralContainer) {
+	for i := range containers {
+		if containers[i].LivenessProbe != nil {
+			defaultHTTPGetProtocol(containers[i].LivenessProbe.HTTPGet)
+		}
+		if containers[i].ReadinessProbe != nil {
+			defaultHTTPGetProtocol(containers[i].ReadinessProbe.HTTPGet)
+		}
+		if containers[i].StartupProbe != nil {
+			defaultHTTPGetProtocol(containers[i].StartupProbe.HTTPGet)
+		}
+		if containers[i].Lifecycle != nil {
+			if containers[i].Lifecycle.PostStart != nil {
+				defaultHTTPGetProtocol(containers[i].Lifecycle.PostStart.HTTPGet)
+			}
+			if containers[i].Lifecycle.PreStop != nil {
+				defaultHTTPGetProtocol(containers[i].Lifecycle.PreStop.HTTPGet)
+			}
+		}
+	}
+}
+
 func SetDefaults_HostPathVolumeSource(obj *v1.HostPathVolumeSource) {
 	typeVol := v1.HostPathUnset
 	if obj.Type == nil {
@@ -430,6 +523,7 @@ func SetDefaults_PodLogOptions(obj *v1.PodLogOptions) {
 // This defaulting behavior ensures consistent resource accounting at the pod-level
 // while maintaining compatibility with the container-level specifications, as detailed
 // in KEP-2837: https://github.com/kubernetes/enhancements/blob/master/keps/sig-node/2837-pod-level-resource-spec/README.md#proposed-validation--defaulting-rules
+// TODO(ndixita): Remove defaultPodRequests once PodLevelResourcesFixDefaulting feature gate is GA.
 func defaultPodRequests(obj *v1.Pod) {
 	// We only populate defaults when the pod-level resources are partly specified already.
 	if obj.Spec.Resources == nil {
@@ -483,6 +577,7 @@ func defaultPodRequests(obj *v1.Pod) {
 // limits set:
 // The pod-level limit becomes equal to the aggregated hugepages limit of all
 // the containers in the pod.
+// TODO(ndixita): Remove defaultHugePagePodLimits once PodLevelResourcesFixDefaulting feature gate is GA.
 func defaultHugePagePodLimits(pod *v1.Pod) {
 	// We only populate hugepage limit defaults when the pod-level resources are partly specified.
 	if pod.Spec.Resources == nil {

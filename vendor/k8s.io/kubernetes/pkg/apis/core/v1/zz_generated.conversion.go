@@ -26,11 +26,9 @@ import (
 	unsafe "unsafe"
 
 	corev1 "k8s.io/api/core/v1"
-	resource "k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	conversion "k8s.io/apimachinery/pkg/conversion"
 	runtime "k8s.io/apimachinery/pkg/runtime"
-	types "k8s.io/apimachinery/pkg/types"
 	apps "k8s.io/kubernetes/pkg/apis/apps"
 	core "k8s.io/kubernetes/pkg/apis/core"
 )
@@ -652,6 +650,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*corev1.EvictionResponder)(nil), (*core.EvictionResponder)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_EvictionResponder_To_core_EvictionResponder(a.(*corev1.EvictionResponder), b.(*core.EvictionResponder), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.EvictionResponder)(nil), (*corev1.EvictionResponder)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_EvictionResponder_To_v1_EvictionResponder(a.(*core.EvictionResponder), b.(*corev1.EvictionResponder), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*corev1.ExecAction)(nil), (*core.ExecAction)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1_ExecAction_To_core_ExecAction(a.(*corev1.ExecAction), b.(*core.ExecAction), scope)
 	}); err != nil {
@@ -1082,6 +1090,26 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*corev1.NodeAllocatableMappedResources)(nil), (*core.NodeAllocatableMappedResources)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_NodeAllocatableMappedResources_To_core_NodeAllocatableMappedResources(a.(*corev1.NodeAllocatableMappedResources), b.(*core.NodeAllocatableMappedResources), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.NodeAllocatableMappedResources)(nil), (*corev1.NodeAllocatableMappedResources)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_NodeAllocatableMappedResources_To_v1_NodeAllocatableMappedResources(a.(*core.NodeAllocatableMappedResources), b.(*corev1.NodeAllocatableMappedResources), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*corev1.NodeAllocatableOverheadResources)(nil), (*core.NodeAllocatableOverheadResources)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_NodeAllocatableOverheadResources_To_core_NodeAllocatableOverheadResources(a.(*corev1.NodeAllocatableOverheadResources), b.(*core.NodeAllocatableOverheadResources), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.NodeAllocatableOverheadResources)(nil), (*corev1.NodeAllocatableOverheadResources)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_NodeAllocatableOverheadResources_To_v1_NodeAllocatableOverheadResources(a.(*core.NodeAllocatableOverheadResources), b.(*corev1.NodeAllocatableOverheadResources), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*corev1.NodeAllocatableResourceClaimStatus)(nil), (*core.NodeAllocatableResourceClaimStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1_NodeAllocatableResourceClaimStatus_To_core_NodeAllocatableResourceClaimStatus(a.(*corev1.NodeAllocatableResourceClaimStatus), b.(*core.NodeAllocatableResourceClaimStatus), scope)
 	}); err != nil {
@@ -1149,6 +1177,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}
 	if err := s.AddGeneratedConversionFunc((*core.NodeList)(nil), (*corev1.NodeList)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_core_NodeList_To_v1_NodeList(a.(*core.NodeList), b.(*corev1.NodeList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*corev1.NodePodPreemptionPolicy)(nil), (*core.NodePodPreemptionPolicy)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_NodePodPreemptionPolicy_To_core_NodePodPreemptionPolicy(a.(*corev1.NodePodPreemptionPolicy), b.(*core.NodePodPreemptionPolicy), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.NodePodPreemptionPolicy)(nil), (*corev1.NodePodPreemptionPolicy)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_NodePodPreemptionPolicy_To_v1_NodePodPreemptionPolicy(a.(*core.NodePodPreemptionPolicy), b.(*corev1.NodePodPreemptionPolicy), scope)
 	}); err != nil {
 		return err
 	}
@@ -1382,6 +1420,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*corev1.Pod)(nil), (*core.Pod)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_Pod_To_core_Pod(a.(*corev1.Pod), b.(*core.Pod), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.Pod)(nil), (*corev1.Pod)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_Pod_To_v1_Pod(a.(*core.Pod), b.(*corev1.Pod), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*corev1.PodAffinity)(nil), (*core.PodAffinity)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1_PodAffinity_To_core_PodAffinity(a.(*corev1.PodAffinity), b.(*core.PodAffinity), scope)
 	}); err != nil {
@@ -1612,13 +1660,23 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.AddGeneratedConversionFunc((*corev1.PodStatusResult)(nil), (*core.PodStatusResult)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_v1_PodStatusResult_To_core_PodStatusResult(a.(*corev1.PodStatusResult), b.(*core.PodStatusResult), scope)
+	if err := s.AddGeneratedConversionFunc((*corev1.PodSpec)(nil), (*core.PodSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_PodSpec_To_core_PodSpec(a.(*corev1.PodSpec), b.(*core.PodSpec), scope)
 	}); err != nil {
 		return err
 	}
-	if err := s.AddGeneratedConversionFunc((*core.PodStatusResult)(nil), (*corev1.PodStatusResult)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_core_PodStatusResult_To_v1_PodStatusResult(a.(*core.PodStatusResult), b.(*corev1.PodStatusResult), scope)
+	if err := s.AddGeneratedConversionFunc((*core.PodSpec)(nil), (*corev1.PodSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_PodSpec_To_v1_PodSpec(a.(*core.PodSpec), b.(*corev1.PodSpec), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*corev1.PodStatus)(nil), (*core.PodStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_PodStatus_To_core_PodStatus(a.(*corev1.PodStatus), b.(*core.PodStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.PodStatus)(nil), (*corev1.PodStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_PodStatus_To_v1_PodStatus(a.(*core.PodStatus), b.(*corev1.PodStatus), scope)
 	}); err != nil {
 		return err
 	}
@@ -1639,6 +1697,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}
 	if err := s.AddGeneratedConversionFunc((*core.PodTemplateList)(nil), (*corev1.PodTemplateList)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_core_PodTemplateList_To_v1_PodTemplateList(a.(*core.PodTemplateList), b.(*corev1.PodTemplateList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*corev1.PodVolumeHealth)(nil), (*core.PodVolumeHealth)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_PodVolumeHealth_To_core_PodVolumeHealth(a.(*corev1.PodVolumeHealth), b.(*core.PodVolumeHealth), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.PodVolumeHealth)(nil), (*corev1.PodVolumeHealth)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_PodVolumeHealth_To_v1_PodVolumeHealth(a.(*core.PodVolumeHealth), b.(*corev1.PodVolumeHealth), scope)
 	}); err != nil {
 		return err
 	}
@@ -1789,6 +1857,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}
 	if err := s.AddGeneratedConversionFunc((*core.ReplicationControllerList)(nil), (*corev1.ReplicationControllerList)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_core_ReplicationControllerList_To_v1_ReplicationControllerList(a.(*core.ReplicationControllerList), b.(*corev1.ReplicationControllerList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*corev1.ReplicationControllerSpec)(nil), (*core.ReplicationControllerSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_ReplicationControllerSpec_To_core_ReplicationControllerSpec(a.(*corev1.ReplicationControllerSpec), b.(*core.ReplicationControllerSpec), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.ReplicationControllerSpec)(nil), (*corev1.ReplicationControllerSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_ReplicationControllerSpec_To_v1_ReplicationControllerSpec(a.(*core.ReplicationControllerSpec), b.(*corev1.ReplicationControllerSpec), scope)
 	}); err != nil {
 		return err
 	}
@@ -2277,6 +2355,26 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*corev1.VolumeHealthCondition)(nil), (*core.VolumeHealthCondition)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_VolumeHealthCondition_To_core_VolumeHealthCondition(a.(*corev1.VolumeHealthCondition), b.(*core.VolumeHealthCondition), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.VolumeHealthCondition)(nil), (*corev1.VolumeHealthCondition)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_VolumeHealthCondition_To_v1_VolumeHealthCondition(a.(*core.VolumeHealthCondition), b.(*corev1.VolumeHealthCondition), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*corev1.VolumeHealthStatus)(nil), (*core.VolumeHealthStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1_VolumeHealthStatus_To_core_VolumeHealthStatus(a.(*corev1.VolumeHealthStatus), b.(*core.VolumeHealthStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*core.VolumeHealthStatus)(nil), (*corev1.VolumeHealthStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_core_VolumeHealthStatus_To_v1_VolumeHealthStatus(a.(*core.VolumeHealthStatus), b.(*corev1.VolumeHealthStatus), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*corev1.VolumeMount)(nil), (*core.VolumeMount)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1_VolumeMount_To_core_VolumeMount(a.(*corev1.VolumeMount), b.(*core.VolumeMount), scope)
 	}); err != nil {
@@ -2442,28 +2540,8 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.AddConversionFunc((*core.PodSpec)(nil), (*corev1.PodSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_core_PodSpec_To_v1_PodSpec(a.(*core.PodSpec), b.(*corev1.PodSpec), scope)
-	}); err != nil {
-		return err
-	}
-	if err := s.AddConversionFunc((*core.PodStatus)(nil), (*corev1.PodStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_core_PodStatus_To_v1_PodStatus(a.(*core.PodStatus), b.(*corev1.PodStatus), scope)
-	}); err != nil {
-		return err
-	}
 	if err := s.AddConversionFunc((*core.PodTemplateSpec)(nil), (*corev1.PodTemplateSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_core_PodTemplateSpec_To_v1_PodTemplateSpec(a.(*core.PodTemplateSpec), b.(*corev1.PodTemplateSpec), scope)
-	}); err != nil {
-		return err
-	}
-	if err := s.AddConversionFunc((*core.Pod)(nil), (*corev1.Pod)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_core_Pod_To_v1_Pod(a.(*core.Pod), b.(*corev1.Pod), scope)
-	}); err != nil {
-		return err
-	}
-	if err := s.AddConversionFunc((*core.ReplicationControllerSpec)(nil), (*corev1.ReplicationControllerSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_core_ReplicationControllerSpec_To_v1_ReplicationControllerSpec(a.(*core.ReplicationControllerSpec), b.(*corev1.ReplicationControllerSpec), scope)
 	}); err != nil {
 		return err
 	}
@@ -2477,33 +2555,13 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
-	if err := s.AddConversionFunc((*corev1.PodSpec)(nil), (*core.PodSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_v1_PodSpec_To_core_PodSpec(a.(*corev1.PodSpec), b.(*core.PodSpec), scope)
-	}); err != nil {
-		return err
-	}
-	if err := s.AddConversionFunc((*corev1.PodStatus)(nil), (*core.PodStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_v1_PodStatus_To_core_PodStatus(a.(*corev1.PodStatus), b.(*core.PodStatus), scope)
-	}); err != nil {
-		return err
-	}
 	if err := s.AddConversionFunc((*corev1.PodTemplateSpec)(nil), (*core.PodTemplateSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(a.(*corev1.PodTemplateSpec), b.(*core.PodTemplateSpec), scope)
 	}); err != nil {
 		return err
 	}
-	if err := s.AddConversionFunc((*corev1.Pod)(nil), (*core.Pod)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_v1_Pod_To_core_Pod(a.(*corev1.Pod), b.(*core.Pod), scope)
-	}); err != nil {
-		return err
-	}
 	if err := s.AddConversionFunc((*corev1.ReplicationControllerSpec)(nil), (*apps.ReplicaSetSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1_ReplicationControllerSpec_To_apps_ReplicaSetSpec(a.(*corev1.ReplicationControllerSpec), b.(*apps.ReplicaSetSpec), scope)
-	}); err != nil {
-		return err
-	}
-	if err := s.AddConversionFunc((*corev1.ReplicationControllerSpec)(nil), (*core.ReplicationControllerSpec)(nil), func(a, b interface{}, scope conversion.Scope) error {
-		return Convert_v1_ReplicationControllerSpec_To_core_ReplicationControllerSpec(a.(*corev1.ReplicationControllerSpec), b.(*core.ReplicationControllerSpec), scope)
 	}); err != nil {
 		return err
 	}
@@ -2531,10 +2589,7 @@ func RegisterConversions(s *runtime.Scheme) error {
 }
 
 func autoConvert_v1_AWSElasticBlockStoreVolumeSource_To_core_AWSElasticBlockStoreVolumeSource(in *corev1.AWSElasticBlockStoreVolumeSource, out *core.AWSElasticBlockStoreVolumeSource, s conversion.Scope) error {
-	out.VolumeID = in.VolumeID
-	out.FSType = in.FSType
-	out.Partition = in.Partition
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.AWSElasticBlockStoreVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2544,10 +2599,7 @@ func Convert_v1_AWSElasticBlockStoreVolumeSource_To_core_AWSElasticBlockStoreVol
 }
 
 func autoConvert_core_AWSElasticBlockStoreVolumeSource_To_v1_AWSElasticBlockStoreVolumeSource(in *core.AWSElasticBlockStoreVolumeSource, out *corev1.AWSElasticBlockStoreVolumeSource, s conversion.Scope) error {
-	out.VolumeID = in.VolumeID
-	out.FSType = in.FSType
-	out.Partition = in.Partition
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.AWSElasticBlockStoreVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2557,9 +2609,7 @@ func Convert_core_AWSElasticBlockStoreVolumeSource_To_v1_AWSElasticBlockStoreVol
 }
 
 func autoConvert_v1_Affinity_To_core_Affinity(in *corev1.Affinity, out *core.Affinity, s conversion.Scope) error {
-	out.NodeAffinity = (*core.NodeAffinity)(unsafe.Pointer(in.NodeAffinity))
-	out.PodAffinity = (*core.PodAffinity)(unsafe.Pointer(in.PodAffinity))
-	out.PodAntiAffinity = (*core.PodAntiAffinity)(unsafe.Pointer(in.PodAntiAffinity))
+	*out = *(*core.Affinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2569,9 +2619,7 @@ func Convert_v1_Affinity_To_core_Affinity(in *corev1.Affinity, out *core.Affinit
 }
 
 func autoConvert_core_Affinity_To_v1_Affinity(in *core.Affinity, out *corev1.Affinity, s conversion.Scope) error {
-	out.NodeAffinity = (*corev1.NodeAffinity)(unsafe.Pointer(in.NodeAffinity))
-	out.PodAffinity = (*corev1.PodAffinity)(unsafe.Pointer(in.PodAffinity))
-	out.PodAntiAffinity = (*corev1.PodAntiAffinity)(unsafe.Pointer(in.PodAntiAffinity))
+	*out = *(*corev1.Affinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2581,8 +2629,7 @@ func Convert_core_Affinity_To_v1_Affinity(in *core.Affinity, out *corev1.Affinit
 }
 
 func autoConvert_v1_AppArmorProfile_To_core_AppArmorProfile(in *corev1.AppArmorProfile, out *core.AppArmorProfile, s conversion.Scope) error {
-	out.Type = core.AppArmorProfileType(in.Type)
-	out.LocalhostProfile = (*string)(unsafe.Pointer(in.LocalhostProfile))
+	*out = *(*core.AppArmorProfile)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2592,8 +2639,7 @@ func Convert_v1_AppArmorProfile_To_core_AppArmorProfile(in *corev1.AppArmorProfi
 }
 
 func autoConvert_core_AppArmorProfile_To_v1_AppArmorProfile(in *core.AppArmorProfile, out *corev1.AppArmorProfile, s conversion.Scope) error {
-	out.Type = corev1.AppArmorProfileType(in.Type)
-	out.LocalhostProfile = (*string)(unsafe.Pointer(in.LocalhostProfile))
+	*out = *(*corev1.AppArmorProfile)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2603,8 +2649,7 @@ func Convert_core_AppArmorProfile_To_v1_AppArmorProfile(in *core.AppArmorProfile
 }
 
 func autoConvert_v1_AttachedVolume_To_core_AttachedVolume(in *corev1.AttachedVolume, out *core.AttachedVolume, s conversion.Scope) error {
-	out.Name = core.UniqueVolumeName(in.Name)
-	out.DevicePath = in.DevicePath
+	*out = *(*core.AttachedVolume)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2614,8 +2659,7 @@ func Convert_v1_AttachedVolume_To_core_AttachedVolume(in *corev1.AttachedVolume,
 }
 
 func autoConvert_core_AttachedVolume_To_v1_AttachedVolume(in *core.AttachedVolume, out *corev1.AttachedVolume, s conversion.Scope) error {
-	out.Name = corev1.UniqueVolumeName(in.Name)
-	out.DevicePath = in.DevicePath
+	*out = *(*corev1.AttachedVolume)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2625,7 +2669,7 @@ func Convert_core_AttachedVolume_To_v1_AttachedVolume(in *core.AttachedVolume, o
 }
 
 func autoConvert_v1_AvoidPods_To_core_AvoidPods(in *corev1.AvoidPods, out *core.AvoidPods, s conversion.Scope) error {
-	out.PreferAvoidPods = *(*[]core.PreferAvoidPodsEntry)(unsafe.Pointer(&in.PreferAvoidPods))
+	*out = *(*core.AvoidPods)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2635,7 +2679,7 @@ func Convert_v1_AvoidPods_To_core_AvoidPods(in *corev1.AvoidPods, out *core.Avoi
 }
 
 func autoConvert_core_AvoidPods_To_v1_AvoidPods(in *core.AvoidPods, out *corev1.AvoidPods, s conversion.Scope) error {
-	out.PreferAvoidPods = *(*[]corev1.PreferAvoidPodsEntry)(unsafe.Pointer(&in.PreferAvoidPods))
+	*out = *(*corev1.AvoidPods)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2645,12 +2689,7 @@ func Convert_core_AvoidPods_To_v1_AvoidPods(in *core.AvoidPods, out *corev1.Avoi
 }
 
 func autoConvert_v1_AzureDiskVolumeSource_To_core_AzureDiskVolumeSource(in *corev1.AzureDiskVolumeSource, out *core.AzureDiskVolumeSource, s conversion.Scope) error {
-	out.DiskName = in.DiskName
-	out.DataDiskURI = in.DataDiskURI
-	out.CachingMode = (*core.AzureDataDiskCachingMode)(unsafe.Pointer(in.CachingMode))
-	out.FSType = (*string)(unsafe.Pointer(in.FSType))
-	out.ReadOnly = (*bool)(unsafe.Pointer(in.ReadOnly))
-	out.Kind = (*core.AzureDataDiskKind)(unsafe.Pointer(in.Kind))
+	*out = *(*core.AzureDiskVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2660,12 +2699,7 @@ func Convert_v1_AzureDiskVolumeSource_To_core_AzureDiskVolumeSource(in *corev1.A
 }
 
 func autoConvert_core_AzureDiskVolumeSource_To_v1_AzureDiskVolumeSource(in *core.AzureDiskVolumeSource, out *corev1.AzureDiskVolumeSource, s conversion.Scope) error {
-	out.DiskName = in.DiskName
-	out.DataDiskURI = in.DataDiskURI
-	out.CachingMode = (*corev1.AzureDataDiskCachingMode)(unsafe.Pointer(in.CachingMode))
-	out.FSType = (*string)(unsafe.Pointer(in.FSType))
-	out.ReadOnly = (*bool)(unsafe.Pointer(in.ReadOnly))
-	out.Kind = (*corev1.AzureDataDiskKind)(unsafe.Pointer(in.Kind))
+	*out = *(*corev1.AzureDiskVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2675,10 +2709,7 @@ func Convert_core_AzureDiskVolumeSource_To_v1_AzureDiskVolumeSource(in *core.Azu
 }
 
 func autoConvert_v1_AzureFilePersistentVolumeSource_To_core_AzureFilePersistentVolumeSource(in *corev1.AzureFilePersistentVolumeSource, out *core.AzureFilePersistentVolumeSource, s conversion.Scope) error {
-	out.SecretName = in.SecretName
-	out.ShareName = in.ShareName
-	out.ReadOnly = in.ReadOnly
-	out.SecretNamespace = (*string)(unsafe.Pointer(in.SecretNamespace))
+	*out = *(*core.AzureFilePersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2688,10 +2719,7 @@ func Convert_v1_AzureFilePersistentVolumeSource_To_core_AzureFilePersistentVolum
 }
 
 func autoConvert_core_AzureFilePersistentVolumeSource_To_v1_AzureFilePersistentVolumeSource(in *core.AzureFilePersistentVolumeSource, out *corev1.AzureFilePersistentVolumeSource, s conversion.Scope) error {
-	out.SecretName = in.SecretName
-	out.ShareName = in.ShareName
-	out.ReadOnly = in.ReadOnly
-	out.SecretNamespace = (*string)(unsafe.Pointer(in.SecretNamespace))
+	*out = *(*corev1.AzureFilePersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2701,9 +2729,7 @@ func Convert_core_AzureFilePersistentVolumeSource_To_v1_AzureFilePersistentVolum
 }
 
 func autoConvert_v1_AzureFileVolumeSource_To_core_AzureFileVolumeSource(in *corev1.AzureFileVolumeSource, out *core.AzureFileVolumeSource, s conversion.Scope) error {
-	out.SecretName = in.SecretName
-	out.ShareName = in.ShareName
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.AzureFileVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2713,9 +2739,7 @@ func Convert_v1_AzureFileVolumeSource_To_core_AzureFileVolumeSource(in *corev1.A
 }
 
 func autoConvert_core_AzureFileVolumeSource_To_v1_AzureFileVolumeSource(in *core.AzureFileVolumeSource, out *corev1.AzureFileVolumeSource, s conversion.Scope) error {
-	out.SecretName = in.SecretName
-	out.ShareName = in.ShareName
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.AzureFileVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2751,16 +2775,7 @@ func Convert_core_Binding_To_v1_Binding(in *core.Binding, out *corev1.Binding, s
 }
 
 func autoConvert_v1_CSIPersistentVolumeSource_To_core_CSIPersistentVolumeSource(in *corev1.CSIPersistentVolumeSource, out *core.CSIPersistentVolumeSource, s conversion.Scope) error {
-	out.Driver = in.Driver
-	out.VolumeHandle = in.VolumeHandle
-	out.ReadOnly = in.ReadOnly
-	out.FSType = in.FSType
-	out.VolumeAttributes = *(*map[string]string)(unsafe.Pointer(&in.VolumeAttributes))
-	out.ControllerPublishSecretRef = (*core.SecretReference)(unsafe.Pointer(in.ControllerPublishSecretRef))
-	out.NodeStageSecretRef = (*core.SecretReference)(unsafe.Pointer(in.NodeStageSecretRef))
-	out.NodePublishSecretRef = (*core.SecretReference)(unsafe.Pointer(in.NodePublishSecretRef))
-	out.ControllerExpandSecretRef = (*core.SecretReference)(unsafe.Pointer(in.ControllerExpandSecretRef))
-	out.NodeExpandSecretRef = (*core.SecretReference)(unsafe.Pointer(in.NodeExpandSecretRef))
+	*out = *(*core.CSIPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2770,16 +2785,7 @@ func Convert_v1_CSIPersistentVolumeSource_To_core_CSIPersistentVolumeSource(in *
 }
 
 func autoConvert_core_CSIPersistentVolumeSource_To_v1_CSIPersistentVolumeSource(in *core.CSIPersistentVolumeSource, out *corev1.CSIPersistentVolumeSource, s conversion.Scope) error {
-	out.Driver = in.Driver
-	out.VolumeHandle = in.VolumeHandle
-	out.ReadOnly = in.ReadOnly
-	out.FSType = in.FSType
-	out.VolumeAttributes = *(*map[string]string)(unsafe.Pointer(&in.VolumeAttributes))
-	out.ControllerPublishSecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.ControllerPublishSecretRef))
-	out.NodeStageSecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.NodeStageSecretRef))
-	out.NodePublishSecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.NodePublishSecretRef))
-	out.ControllerExpandSecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.ControllerExpandSecretRef))
-	out.NodeExpandSecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.NodeExpandSecretRef))
+	*out = *(*corev1.CSIPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2789,11 +2795,7 @@ func Convert_core_CSIPersistentVolumeSource_To_v1_CSIPersistentVolumeSource(in *
 }
 
 func autoConvert_v1_CSIVolumeSource_To_core_CSIVolumeSource(in *corev1.CSIVolumeSource, out *core.CSIVolumeSource, s conversion.Scope) error {
-	out.Driver = in.Driver
-	out.ReadOnly = (*bool)(unsafe.Pointer(in.ReadOnly))
-	out.FSType = (*string)(unsafe.Pointer(in.FSType))
-	out.VolumeAttributes = *(*map[string]string)(unsafe.Pointer(&in.VolumeAttributes))
-	out.NodePublishSecretRef = (*core.LocalObjectReference)(unsafe.Pointer(in.NodePublishSecretRef))
+	*out = *(*core.CSIVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2803,11 +2805,7 @@ func Convert_v1_CSIVolumeSource_To_core_CSIVolumeSource(in *corev1.CSIVolumeSour
 }
 
 func autoConvert_core_CSIVolumeSource_To_v1_CSIVolumeSource(in *core.CSIVolumeSource, out *corev1.CSIVolumeSource, s conversion.Scope) error {
-	out.Driver = in.Driver
-	out.ReadOnly = (*bool)(unsafe.Pointer(in.ReadOnly))
-	out.FSType = (*string)(unsafe.Pointer(in.FSType))
-	out.VolumeAttributes = *(*map[string]string)(unsafe.Pointer(&in.VolumeAttributes))
-	out.NodePublishSecretRef = (*corev1.LocalObjectReference)(unsafe.Pointer(in.NodePublishSecretRef))
+	*out = *(*corev1.CSIVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2817,8 +2815,7 @@ func Convert_core_CSIVolumeSource_To_v1_CSIVolumeSource(in *core.CSIVolumeSource
 }
 
 func autoConvert_v1_Capabilities_To_core_Capabilities(in *corev1.Capabilities, out *core.Capabilities, s conversion.Scope) error {
-	out.Add = *(*[]core.Capability)(unsafe.Pointer(&in.Add))
-	out.Drop = *(*[]core.Capability)(unsafe.Pointer(&in.Drop))
+	*out = *(*core.Capabilities)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2828,8 +2825,7 @@ func Convert_v1_Capabilities_To_core_Capabilities(in *corev1.Capabilities, out *
 }
 
 func autoConvert_core_Capabilities_To_v1_Capabilities(in *core.Capabilities, out *corev1.Capabilities, s conversion.Scope) error {
-	out.Add = *(*[]corev1.Capability)(unsafe.Pointer(&in.Add))
-	out.Drop = *(*[]corev1.Capability)(unsafe.Pointer(&in.Drop))
+	*out = *(*corev1.Capabilities)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2839,12 +2835,7 @@ func Convert_core_Capabilities_To_v1_Capabilities(in *core.Capabilities, out *co
 }
 
 func autoConvert_v1_CephFSPersistentVolumeSource_To_core_CephFSPersistentVolumeSource(in *corev1.CephFSPersistentVolumeSource, out *core.CephFSPersistentVolumeSource, s conversion.Scope) error {
-	out.Monitors = *(*[]string)(unsafe.Pointer(&in.Monitors))
-	out.Path = in.Path
-	out.User = in.User
-	out.SecretFile = in.SecretFile
-	out.SecretRef = (*core.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.CephFSPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2854,12 +2845,7 @@ func Convert_v1_CephFSPersistentVolumeSource_To_core_CephFSPersistentVolumeSourc
 }
 
 func autoConvert_core_CephFSPersistentVolumeSource_To_v1_CephFSPersistentVolumeSource(in *core.CephFSPersistentVolumeSource, out *corev1.CephFSPersistentVolumeSource, s conversion.Scope) error {
-	out.Monitors = *(*[]string)(unsafe.Pointer(&in.Monitors))
-	out.Path = in.Path
-	out.User = in.User
-	out.SecretFile = in.SecretFile
-	out.SecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.CephFSPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2869,12 +2855,7 @@ func Convert_core_CephFSPersistentVolumeSource_To_v1_CephFSPersistentVolumeSourc
 }
 
 func autoConvert_v1_CephFSVolumeSource_To_core_CephFSVolumeSource(in *corev1.CephFSVolumeSource, out *core.CephFSVolumeSource, s conversion.Scope) error {
-	out.Monitors = *(*[]string)(unsafe.Pointer(&in.Monitors))
-	out.Path = in.Path
-	out.User = in.User
-	out.SecretFile = in.SecretFile
-	out.SecretRef = (*core.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.CephFSVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2884,12 +2865,7 @@ func Convert_v1_CephFSVolumeSource_To_core_CephFSVolumeSource(in *corev1.CephFSV
 }
 
 func autoConvert_core_CephFSVolumeSource_To_v1_CephFSVolumeSource(in *core.CephFSVolumeSource, out *corev1.CephFSVolumeSource, s conversion.Scope) error {
-	out.Monitors = *(*[]string)(unsafe.Pointer(&in.Monitors))
-	out.Path = in.Path
-	out.User = in.User
-	out.SecretFile = in.SecretFile
-	out.SecretRef = (*corev1.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.CephFSVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2899,10 +2875,7 @@ func Convert_core_CephFSVolumeSource_To_v1_CephFSVolumeSource(in *core.CephFSVol
 }
 
 func autoConvert_v1_CinderPersistentVolumeSource_To_core_CinderPersistentVolumeSource(in *corev1.CinderPersistentVolumeSource, out *core.CinderPersistentVolumeSource, s conversion.Scope) error {
-	out.VolumeID = in.VolumeID
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.SecretRef = (*core.SecretReference)(unsafe.Pointer(in.SecretRef))
+	*out = *(*core.CinderPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2912,10 +2885,7 @@ func Convert_v1_CinderPersistentVolumeSource_To_core_CinderPersistentVolumeSourc
 }
 
 func autoConvert_core_CinderPersistentVolumeSource_To_v1_CinderPersistentVolumeSource(in *core.CinderPersistentVolumeSource, out *corev1.CinderPersistentVolumeSource, s conversion.Scope) error {
-	out.VolumeID = in.VolumeID
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.SecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.SecretRef))
+	*out = *(*corev1.CinderPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2925,10 +2895,7 @@ func Convert_core_CinderPersistentVolumeSource_To_v1_CinderPersistentVolumeSourc
 }
 
 func autoConvert_v1_CinderVolumeSource_To_core_CinderVolumeSource(in *corev1.CinderVolumeSource, out *core.CinderVolumeSource, s conversion.Scope) error {
-	out.VolumeID = in.VolumeID
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.SecretRef = (*core.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
+	*out = *(*core.CinderVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2938,10 +2905,7 @@ func Convert_v1_CinderVolumeSource_To_core_CinderVolumeSource(in *corev1.CinderV
 }
 
 func autoConvert_core_CinderVolumeSource_To_v1_CinderVolumeSource(in *core.CinderVolumeSource, out *corev1.CinderVolumeSource, s conversion.Scope) error {
-	out.VolumeID = in.VolumeID
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.SecretRef = (*corev1.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
+	*out = *(*corev1.CinderVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2951,7 +2915,7 @@ func Convert_core_CinderVolumeSource_To_v1_CinderVolumeSource(in *core.CinderVol
 }
 
 func autoConvert_v1_ClientIPConfig_To_core_ClientIPConfig(in *corev1.ClientIPConfig, out *core.ClientIPConfig, s conversion.Scope) error {
-	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	*out = *(*core.ClientIPConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2961,7 +2925,7 @@ func Convert_v1_ClientIPConfig_To_core_ClientIPConfig(in *corev1.ClientIPConfig,
 }
 
 func autoConvert_core_ClientIPConfig_To_v1_ClientIPConfig(in *core.ClientIPConfig, out *corev1.ClientIPConfig, s conversion.Scope) error {
-	out.TimeoutSeconds = (*int32)(unsafe.Pointer(in.TimeoutSeconds))
+	*out = *(*corev1.ClientIPConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2971,11 +2935,7 @@ func Convert_core_ClientIPConfig_To_v1_ClientIPConfig(in *core.ClientIPConfig, o
 }
 
 func autoConvert_v1_ClusterTrustBundleProjection_To_core_ClusterTrustBundleProjection(in *corev1.ClusterTrustBundleProjection, out *core.ClusterTrustBundleProjection, s conversion.Scope) error {
-	out.Name = (*string)(unsafe.Pointer(in.Name))
-	out.SignerName = (*string)(unsafe.Pointer(in.SignerName))
-	out.LabelSelector = (*metav1.LabelSelector)(unsafe.Pointer(in.LabelSelector))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
-	out.Path = in.Path
+	*out = *(*core.ClusterTrustBundleProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2985,11 +2945,7 @@ func Convert_v1_ClusterTrustBundleProjection_To_core_ClusterTrustBundleProjectio
 }
 
 func autoConvert_core_ClusterTrustBundleProjection_To_v1_ClusterTrustBundleProjection(in *core.ClusterTrustBundleProjection, out *corev1.ClusterTrustBundleProjection, s conversion.Scope) error {
-	out.Name = (*string)(unsafe.Pointer(in.Name))
-	out.SignerName = (*string)(unsafe.Pointer(in.SignerName))
-	out.LabelSelector = (*metav1.LabelSelector)(unsafe.Pointer(in.LabelSelector))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
-	out.Path = in.Path
+	*out = *(*corev1.ClusterTrustBundleProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -2999,10 +2955,7 @@ func Convert_core_ClusterTrustBundleProjection_To_v1_ClusterTrustBundleProjectio
 }
 
 func autoConvert_v1_ComponentCondition_To_core_ComponentCondition(in *corev1.ComponentCondition, out *core.ComponentCondition, s conversion.Scope) error {
-	out.Type = core.ComponentConditionType(in.Type)
-	out.Status = core.ConditionStatus(in.Status)
-	out.Message = in.Message
-	out.Error = in.Error
+	*out = *(*core.ComponentCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3012,10 +2965,7 @@ func Convert_v1_ComponentCondition_To_core_ComponentCondition(in *corev1.Compone
 }
 
 func autoConvert_core_ComponentCondition_To_v1_ComponentCondition(in *core.ComponentCondition, out *corev1.ComponentCondition, s conversion.Scope) error {
-	out.Type = corev1.ComponentConditionType(in.Type)
-	out.Status = corev1.ConditionStatus(in.Status)
-	out.Message = in.Message
-	out.Error = in.Error
+	*out = *(*corev1.ComponentCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3095,10 +3045,7 @@ func Convert_core_ConfigMap_To_v1_ConfigMap(in *core.ConfigMap, out *corev1.Conf
 }
 
 func autoConvert_v1_ConfigMapEnvSource_To_core_ConfigMapEnvSource(in *corev1.ConfigMapEnvSource, out *core.ConfigMapEnvSource, s conversion.Scope) error {
-	if err := Convert_v1_LocalObjectReference_To_core_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.ConfigMapEnvSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3108,10 +3055,7 @@ func Convert_v1_ConfigMapEnvSource_To_core_ConfigMapEnvSource(in *corev1.ConfigM
 }
 
 func autoConvert_core_ConfigMapEnvSource_To_v1_ConfigMapEnvSource(in *core.ConfigMapEnvSource, out *corev1.ConfigMapEnvSource, s conversion.Scope) error {
-	if err := Convert_core_LocalObjectReference_To_v1_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.ConfigMapEnvSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3121,11 +3065,7 @@ func Convert_core_ConfigMapEnvSource_To_v1_ConfigMapEnvSource(in *core.ConfigMap
 }
 
 func autoConvert_v1_ConfigMapKeySelector_To_core_ConfigMapKeySelector(in *corev1.ConfigMapKeySelector, out *core.ConfigMapKeySelector, s conversion.Scope) error {
-	if err := Convert_v1_LocalObjectReference_To_core_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Key = in.Key
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.ConfigMapKeySelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3135,11 +3075,7 @@ func Convert_v1_ConfigMapKeySelector_To_core_ConfigMapKeySelector(in *corev1.Con
 }
 
 func autoConvert_core_ConfigMapKeySelector_To_v1_ConfigMapKeySelector(in *core.ConfigMapKeySelector, out *corev1.ConfigMapKeySelector, s conversion.Scope) error {
-	if err := Convert_core_LocalObjectReference_To_v1_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Key = in.Key
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.ConfigMapKeySelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3171,11 +3107,7 @@ func Convert_core_ConfigMapList_To_v1_ConfigMapList(in *core.ConfigMapList, out 
 }
 
 func autoConvert_v1_ConfigMapNodeConfigSource_To_core_ConfigMapNodeConfigSource(in *corev1.ConfigMapNodeConfigSource, out *core.ConfigMapNodeConfigSource, s conversion.Scope) error {
-	out.Namespace = in.Namespace
-	out.Name = in.Name
-	out.UID = types.UID(in.UID)
-	out.ResourceVersion = in.ResourceVersion
-	out.KubeletConfigKey = in.KubeletConfigKey
+	*out = *(*core.ConfigMapNodeConfigSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3185,11 +3117,7 @@ func Convert_v1_ConfigMapNodeConfigSource_To_core_ConfigMapNodeConfigSource(in *
 }
 
 func autoConvert_core_ConfigMapNodeConfigSource_To_v1_ConfigMapNodeConfigSource(in *core.ConfigMapNodeConfigSource, out *corev1.ConfigMapNodeConfigSource, s conversion.Scope) error {
-	out.Namespace = in.Namespace
-	out.Name = in.Name
-	out.UID = types.UID(in.UID)
-	out.ResourceVersion = in.ResourceVersion
-	out.KubeletConfigKey = in.KubeletConfigKey
+	*out = *(*corev1.ConfigMapNodeConfigSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3199,11 +3127,7 @@ func Convert_core_ConfigMapNodeConfigSource_To_v1_ConfigMapNodeConfigSource(in *
 }
 
 func autoConvert_v1_ConfigMapProjection_To_core_ConfigMapProjection(in *corev1.ConfigMapProjection, out *core.ConfigMapProjection, s conversion.Scope) error {
-	if err := Convert_v1_LocalObjectReference_To_core_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Items = *(*[]core.KeyToPath)(unsafe.Pointer(&in.Items))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.ConfigMapProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3213,11 +3137,7 @@ func Convert_v1_ConfigMapProjection_To_core_ConfigMapProjection(in *corev1.Confi
 }
 
 func autoConvert_core_ConfigMapProjection_To_v1_ConfigMapProjection(in *core.ConfigMapProjection, out *corev1.ConfigMapProjection, s conversion.Scope) error {
-	if err := Convert_core_LocalObjectReference_To_v1_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Items = *(*[]corev1.KeyToPath)(unsafe.Pointer(&in.Items))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.ConfigMapProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3227,12 +3147,7 @@ func Convert_core_ConfigMapProjection_To_v1_ConfigMapProjection(in *core.ConfigM
 }
 
 func autoConvert_v1_ConfigMapVolumeSource_To_core_ConfigMapVolumeSource(in *corev1.ConfigMapVolumeSource, out *core.ConfigMapVolumeSource, s conversion.Scope) error {
-	if err := Convert_v1_LocalObjectReference_To_core_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Items = *(*[]core.KeyToPath)(unsafe.Pointer(&in.Items))
-	out.DefaultMode = (*int32)(unsafe.Pointer(in.DefaultMode))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.ConfigMapVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3242,12 +3157,7 @@ func Convert_v1_ConfigMapVolumeSource_To_core_ConfigMapVolumeSource(in *corev1.C
 }
 
 func autoConvert_core_ConfigMapVolumeSource_To_v1_ConfigMapVolumeSource(in *core.ConfigMapVolumeSource, out *corev1.ConfigMapVolumeSource, s conversion.Scope) error {
-	if err := Convert_core_LocalObjectReference_To_v1_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Items = *(*[]corev1.KeyToPath)(unsafe.Pointer(&in.Items))
-	out.DefaultMode = (*int32)(unsafe.Pointer(in.DefaultMode))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.ConfigMapVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3257,33 +3167,7 @@ func Convert_core_ConfigMapVolumeSource_To_v1_ConfigMapVolumeSource(in *core.Con
 }
 
 func autoConvert_v1_Container_To_core_Container(in *corev1.Container, out *core.Container, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Image = in.Image
-	out.Command = *(*[]string)(unsafe.Pointer(&in.Command))
-	out.Args = *(*[]string)(unsafe.Pointer(&in.Args))
-	out.WorkingDir = in.WorkingDir
-	out.Ports = *(*[]core.ContainerPort)(unsafe.Pointer(&in.Ports))
-	out.EnvFrom = *(*[]core.EnvFromSource)(unsafe.Pointer(&in.EnvFrom))
-	out.Env = *(*[]core.EnvVar)(unsafe.Pointer(&in.Env))
-	if err := Convert_v1_ResourceRequirements_To_core_ResourceRequirements(&in.Resources, &out.Resources, s); err != nil {
-		return err
-	}
-	out.ResizePolicy = *(*[]core.ContainerResizePolicy)(unsafe.Pointer(&in.ResizePolicy))
-	out.RestartPolicy = (*core.ContainerRestartPolicy)(unsafe.Pointer(in.RestartPolicy))
-	out.RestartPolicyRules = *(*[]core.ContainerRestartRule)(unsafe.Pointer(&in.RestartPolicyRules))
-	out.VolumeMounts = *(*[]core.VolumeMount)(unsafe.Pointer(&in.VolumeMounts))
-	out.VolumeDevices = *(*[]core.VolumeDevice)(unsafe.Pointer(&in.VolumeDevices))
-	out.LivenessProbe = (*core.Probe)(unsafe.Pointer(in.LivenessProbe))
-	out.ReadinessProbe = (*core.Probe)(unsafe.Pointer(in.ReadinessProbe))
-	out.StartupProbe = (*core.Probe)(unsafe.Pointer(in.StartupProbe))
-	out.Lifecycle = (*core.Lifecycle)(unsafe.Pointer(in.Lifecycle))
-	out.TerminationMessagePath = in.TerminationMessagePath
-	out.TerminationMessagePolicy = core.TerminationMessagePolicy(in.TerminationMessagePolicy)
-	out.ImagePullPolicy = core.PullPolicy(in.ImagePullPolicy)
-	out.SecurityContext = (*core.SecurityContext)(unsafe.Pointer(in.SecurityContext))
-	out.Stdin = in.Stdin
-	out.StdinOnce = in.StdinOnce
-	out.TTY = in.TTY
+	*out = *(*core.Container)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3293,33 +3177,7 @@ func Convert_v1_Container_To_core_Container(in *corev1.Container, out *core.Cont
 }
 
 func autoConvert_core_Container_To_v1_Container(in *core.Container, out *corev1.Container, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Image = in.Image
-	out.Command = *(*[]string)(unsafe.Pointer(&in.Command))
-	out.Args = *(*[]string)(unsafe.Pointer(&in.Args))
-	out.WorkingDir = in.WorkingDir
-	out.Ports = *(*[]corev1.ContainerPort)(unsafe.Pointer(&in.Ports))
-	out.EnvFrom = *(*[]corev1.EnvFromSource)(unsafe.Pointer(&in.EnvFrom))
-	out.Env = *(*[]corev1.EnvVar)(unsafe.Pointer(&in.Env))
-	if err := Convert_core_ResourceRequirements_To_v1_ResourceRequirements(&in.Resources, &out.Resources, s); err != nil {
-		return err
-	}
-	out.ResizePolicy = *(*[]corev1.ContainerResizePolicy)(unsafe.Pointer(&in.ResizePolicy))
-	out.RestartPolicy = (*corev1.ContainerRestartPolicy)(unsafe.Pointer(in.RestartPolicy))
-	out.RestartPolicyRules = *(*[]corev1.ContainerRestartRule)(unsafe.Pointer(&in.RestartPolicyRules))
-	out.VolumeMounts = *(*[]corev1.VolumeMount)(unsafe.Pointer(&in.VolumeMounts))
-	out.VolumeDevices = *(*[]corev1.VolumeDevice)(unsafe.Pointer(&in.VolumeDevices))
-	out.LivenessProbe = (*corev1.Probe)(unsafe.Pointer(in.LivenessProbe))
-	out.ReadinessProbe = (*corev1.Probe)(unsafe.Pointer(in.ReadinessProbe))
-	out.StartupProbe = (*corev1.Probe)(unsafe.Pointer(in.StartupProbe))
-	out.Lifecycle = (*corev1.Lifecycle)(unsafe.Pointer(in.Lifecycle))
-	out.TerminationMessagePath = in.TerminationMessagePath
-	out.TerminationMessagePolicy = corev1.TerminationMessagePolicy(in.TerminationMessagePolicy)
-	out.ImagePullPolicy = corev1.PullPolicy(in.ImagePullPolicy)
-	out.SecurityContext = (*corev1.SecurityContext)(unsafe.Pointer(in.SecurityContext))
-	out.Stdin = in.Stdin
-	out.StdinOnce = in.StdinOnce
-	out.TTY = in.TTY
+	*out = *(*corev1.Container)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3329,9 +3187,7 @@ func Convert_core_Container_To_v1_Container(in *core.Container, out *corev1.Cont
 }
 
 func autoConvert_v1_ContainerExtendedResourceRequest_To_core_ContainerExtendedResourceRequest(in *corev1.ContainerExtendedResourceRequest, out *core.ContainerExtendedResourceRequest, s conversion.Scope) error {
-	out.ContainerName = in.ContainerName
-	out.ResourceName = in.ResourceName
-	out.RequestName = in.RequestName
+	*out = *(*core.ContainerExtendedResourceRequest)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3341,9 +3197,7 @@ func Convert_v1_ContainerExtendedResourceRequest_To_core_ContainerExtendedResour
 }
 
 func autoConvert_core_ContainerExtendedResourceRequest_To_v1_ContainerExtendedResourceRequest(in *core.ContainerExtendedResourceRequest, out *corev1.ContainerExtendedResourceRequest, s conversion.Scope) error {
-	out.ContainerName = in.ContainerName
-	out.ResourceName = in.ResourceName
-	out.RequestName = in.RequestName
+	*out = *(*corev1.ContainerExtendedResourceRequest)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3353,8 +3207,7 @@ func Convert_core_ContainerExtendedResourceRequest_To_v1_ContainerExtendedResour
 }
 
 func autoConvert_v1_ContainerImage_To_core_ContainerImage(in *corev1.ContainerImage, out *core.ContainerImage, s conversion.Scope) error {
-	out.Names = *(*[]string)(unsafe.Pointer(&in.Names))
-	out.SizeBytes = in.SizeBytes
+	*out = *(*core.ContainerImage)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3364,8 +3217,7 @@ func Convert_v1_ContainerImage_To_core_ContainerImage(in *corev1.ContainerImage,
 }
 
 func autoConvert_core_ContainerImage_To_v1_ContainerImage(in *core.ContainerImage, out *corev1.ContainerImage, s conversion.Scope) error {
-	out.Names = *(*[]string)(unsafe.Pointer(&in.Names))
-	out.SizeBytes = in.SizeBytes
+	*out = *(*corev1.ContainerImage)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3375,11 +3227,7 @@ func Convert_core_ContainerImage_To_v1_ContainerImage(in *core.ContainerImage, o
 }
 
 func autoConvert_v1_ContainerPort_To_core_ContainerPort(in *corev1.ContainerPort, out *core.ContainerPort, s conversion.Scope) error {
-	out.Name = in.Name
-	out.HostPort = in.HostPort
-	out.ContainerPort = in.ContainerPort
-	out.Protocol = core.Protocol(in.Protocol)
-	out.HostIP = in.HostIP
+	*out = *(*core.ContainerPort)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3389,11 +3237,7 @@ func Convert_v1_ContainerPort_To_core_ContainerPort(in *corev1.ContainerPort, ou
 }
 
 func autoConvert_core_ContainerPort_To_v1_ContainerPort(in *core.ContainerPort, out *corev1.ContainerPort, s conversion.Scope) error {
-	out.Name = in.Name
-	out.HostPort = in.HostPort
-	out.ContainerPort = in.ContainerPort
-	out.Protocol = corev1.Protocol(in.Protocol)
-	out.HostIP = in.HostIP
+	*out = *(*corev1.ContainerPort)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3403,8 +3247,7 @@ func Convert_core_ContainerPort_To_v1_ContainerPort(in *core.ContainerPort, out 
 }
 
 func autoConvert_v1_ContainerResizePolicy_To_core_ContainerResizePolicy(in *corev1.ContainerResizePolicy, out *core.ContainerResizePolicy, s conversion.Scope) error {
-	out.ResourceName = core.ResourceName(in.ResourceName)
-	out.RestartPolicy = core.ResourceResizeRestartPolicy(in.RestartPolicy)
+	*out = *(*core.ContainerResizePolicy)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3414,8 +3257,7 @@ func Convert_v1_ContainerResizePolicy_To_core_ContainerResizePolicy(in *corev1.C
 }
 
 func autoConvert_core_ContainerResizePolicy_To_v1_ContainerResizePolicy(in *core.ContainerResizePolicy, out *corev1.ContainerResizePolicy, s conversion.Scope) error {
-	out.ResourceName = corev1.ResourceName(in.ResourceName)
-	out.RestartPolicy = corev1.ResourceResizeRestartPolicy(in.RestartPolicy)
+	*out = *(*corev1.ContainerResizePolicy)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3425,8 +3267,7 @@ func Convert_core_ContainerResizePolicy_To_v1_ContainerResizePolicy(in *core.Con
 }
 
 func autoConvert_v1_ContainerRestartRule_To_core_ContainerRestartRule(in *corev1.ContainerRestartRule, out *core.ContainerRestartRule, s conversion.Scope) error {
-	out.Action = core.ContainerRestartRuleAction(in.Action)
-	out.ExitCodes = (*core.ContainerRestartRuleOnExitCodes)(unsafe.Pointer(in.ExitCodes))
+	*out = *(*core.ContainerRestartRule)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3436,8 +3277,7 @@ func Convert_v1_ContainerRestartRule_To_core_ContainerRestartRule(in *corev1.Con
 }
 
 func autoConvert_core_ContainerRestartRule_To_v1_ContainerRestartRule(in *core.ContainerRestartRule, out *corev1.ContainerRestartRule, s conversion.Scope) error {
-	out.Action = corev1.ContainerRestartRuleAction(in.Action)
-	out.ExitCodes = (*corev1.ContainerRestartRuleOnExitCodes)(unsafe.Pointer(in.ExitCodes))
+	*out = *(*corev1.ContainerRestartRule)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3447,8 +3287,7 @@ func Convert_core_ContainerRestartRule_To_v1_ContainerRestartRule(in *core.Conta
 }
 
 func autoConvert_v1_ContainerRestartRuleOnExitCodes_To_core_ContainerRestartRuleOnExitCodes(in *corev1.ContainerRestartRuleOnExitCodes, out *core.ContainerRestartRuleOnExitCodes, s conversion.Scope) error {
-	out.Operator = core.ContainerRestartRuleOnExitCodesOperator(in.Operator)
-	out.Values = *(*[]int32)(unsafe.Pointer(&in.Values))
+	*out = *(*core.ContainerRestartRuleOnExitCodes)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3458,8 +3297,7 @@ func Convert_v1_ContainerRestartRuleOnExitCodes_To_core_ContainerRestartRuleOnEx
 }
 
 func autoConvert_core_ContainerRestartRuleOnExitCodes_To_v1_ContainerRestartRuleOnExitCodes(in *core.ContainerRestartRuleOnExitCodes, out *corev1.ContainerRestartRuleOnExitCodes, s conversion.Scope) error {
-	out.Operator = corev1.ContainerRestartRuleOnExitCodesOperator(in.Operator)
-	out.Values = *(*[]int32)(unsafe.Pointer(&in.Values))
+	*out = *(*corev1.ContainerRestartRuleOnExitCodes)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3469,9 +3307,7 @@ func Convert_core_ContainerRestartRuleOnExitCodes_To_v1_ContainerRestartRuleOnEx
 }
 
 func autoConvert_v1_ContainerState_To_core_ContainerState(in *corev1.ContainerState, out *core.ContainerState, s conversion.Scope) error {
-	out.Waiting = (*core.ContainerStateWaiting)(unsafe.Pointer(in.Waiting))
-	out.Running = (*core.ContainerStateRunning)(unsafe.Pointer(in.Running))
-	out.Terminated = (*core.ContainerStateTerminated)(unsafe.Pointer(in.Terminated))
+	*out = *(*core.ContainerState)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3481,9 +3317,7 @@ func Convert_v1_ContainerState_To_core_ContainerState(in *corev1.ContainerState,
 }
 
 func autoConvert_core_ContainerState_To_v1_ContainerState(in *core.ContainerState, out *corev1.ContainerState, s conversion.Scope) error {
-	out.Waiting = (*corev1.ContainerStateWaiting)(unsafe.Pointer(in.Waiting))
-	out.Running = (*corev1.ContainerStateRunning)(unsafe.Pointer(in.Running))
-	out.Terminated = (*corev1.ContainerStateTerminated)(unsafe.Pointer(in.Terminated))
+	*out = *(*corev1.ContainerState)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3493,7 +3327,7 @@ func Convert_core_ContainerState_To_v1_ContainerState(in *core.ContainerState, o
 }
 
 func autoConvert_v1_ContainerStateRunning_To_core_ContainerStateRunning(in *corev1.ContainerStateRunning, out *core.ContainerStateRunning, s conversion.Scope) error {
-	out.StartedAt = in.StartedAt
+	*out = *(*core.ContainerStateRunning)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3503,7 +3337,7 @@ func Convert_v1_ContainerStateRunning_To_core_ContainerStateRunning(in *corev1.C
 }
 
 func autoConvert_core_ContainerStateRunning_To_v1_ContainerStateRunning(in *core.ContainerStateRunning, out *corev1.ContainerStateRunning, s conversion.Scope) error {
-	out.StartedAt = in.StartedAt
+	*out = *(*corev1.ContainerStateRunning)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3513,13 +3347,7 @@ func Convert_core_ContainerStateRunning_To_v1_ContainerStateRunning(in *core.Con
 }
 
 func autoConvert_v1_ContainerStateTerminated_To_core_ContainerStateTerminated(in *corev1.ContainerStateTerminated, out *core.ContainerStateTerminated, s conversion.Scope) error {
-	out.ExitCode = in.ExitCode
-	out.Signal = in.Signal
-	out.Reason = in.Reason
-	out.Message = in.Message
-	out.StartedAt = in.StartedAt
-	out.FinishedAt = in.FinishedAt
-	out.ContainerID = in.ContainerID
+	*out = *(*core.ContainerStateTerminated)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3529,13 +3357,7 @@ func Convert_v1_ContainerStateTerminated_To_core_ContainerStateTerminated(in *co
 }
 
 func autoConvert_core_ContainerStateTerminated_To_v1_ContainerStateTerminated(in *core.ContainerStateTerminated, out *corev1.ContainerStateTerminated, s conversion.Scope) error {
-	out.ExitCode = in.ExitCode
-	out.Signal = in.Signal
-	out.Reason = in.Reason
-	out.Message = in.Message
-	out.StartedAt = in.StartedAt
-	out.FinishedAt = in.FinishedAt
-	out.ContainerID = in.ContainerID
+	*out = *(*corev1.ContainerStateTerminated)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3545,8 +3367,7 @@ func Convert_core_ContainerStateTerminated_To_v1_ContainerStateTerminated(in *co
 }
 
 func autoConvert_v1_ContainerStateWaiting_To_core_ContainerStateWaiting(in *corev1.ContainerStateWaiting, out *core.ContainerStateWaiting, s conversion.Scope) error {
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*core.ContainerStateWaiting)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3556,8 +3377,7 @@ func Convert_v1_ContainerStateWaiting_To_core_ContainerStateWaiting(in *corev1.C
 }
 
 func autoConvert_core_ContainerStateWaiting_To_v1_ContainerStateWaiting(in *core.ContainerStateWaiting, out *corev1.ContainerStateWaiting, s conversion.Scope) error {
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*corev1.ContainerStateWaiting)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3567,25 +3387,7 @@ func Convert_core_ContainerStateWaiting_To_v1_ContainerStateWaiting(in *core.Con
 }
 
 func autoConvert_v1_ContainerStatus_To_core_ContainerStatus(in *corev1.ContainerStatus, out *core.ContainerStatus, s conversion.Scope) error {
-	out.Name = in.Name
-	if err := Convert_v1_ContainerState_To_core_ContainerState(&in.State, &out.State, s); err != nil {
-		return err
-	}
-	if err := Convert_v1_ContainerState_To_core_ContainerState(&in.LastTerminationState, &out.LastTerminationState, s); err != nil {
-		return err
-	}
-	out.Ready = in.Ready
-	out.RestartCount = in.RestartCount
-	out.Image = in.Image
-	out.ImageID = in.ImageID
-	out.ContainerID = in.ContainerID
-	out.Started = (*bool)(unsafe.Pointer(in.Started))
-	out.AllocatedResources = *(*core.ResourceList)(unsafe.Pointer(&in.AllocatedResources))
-	out.Resources = (*core.ResourceRequirements)(unsafe.Pointer(in.Resources))
-	out.VolumeMounts = *(*[]core.VolumeMountStatus)(unsafe.Pointer(&in.VolumeMounts))
-	out.User = (*core.ContainerUser)(unsafe.Pointer(in.User))
-	out.AllocatedResourcesStatus = *(*[]core.ResourceStatus)(unsafe.Pointer(&in.AllocatedResourcesStatus))
-	out.StopSignal = (*core.Signal)(unsafe.Pointer(in.StopSignal))
+	*out = *(*core.ContainerStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3595,25 +3397,7 @@ func Convert_v1_ContainerStatus_To_core_ContainerStatus(in *corev1.ContainerStat
 }
 
 func autoConvert_core_ContainerStatus_To_v1_ContainerStatus(in *core.ContainerStatus, out *corev1.ContainerStatus, s conversion.Scope) error {
-	out.Name = in.Name
-	if err := Convert_core_ContainerState_To_v1_ContainerState(&in.State, &out.State, s); err != nil {
-		return err
-	}
-	if err := Convert_core_ContainerState_To_v1_ContainerState(&in.LastTerminationState, &out.LastTerminationState, s); err != nil {
-		return err
-	}
-	out.Ready = in.Ready
-	out.RestartCount = in.RestartCount
-	out.Image = in.Image
-	out.ImageID = in.ImageID
-	out.ContainerID = in.ContainerID
-	out.Started = (*bool)(unsafe.Pointer(in.Started))
-	out.AllocatedResources = *(*corev1.ResourceList)(unsafe.Pointer(&in.AllocatedResources))
-	out.Resources = (*corev1.ResourceRequirements)(unsafe.Pointer(in.Resources))
-	out.VolumeMounts = *(*[]corev1.VolumeMountStatus)(unsafe.Pointer(&in.VolumeMounts))
-	out.User = (*corev1.ContainerUser)(unsafe.Pointer(in.User))
-	out.AllocatedResourcesStatus = *(*[]corev1.ResourceStatus)(unsafe.Pointer(&in.AllocatedResourcesStatus))
-	out.StopSignal = (*corev1.Signal)(unsafe.Pointer(in.StopSignal))
+	*out = *(*corev1.ContainerStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3623,7 +3407,7 @@ func Convert_core_ContainerStatus_To_v1_ContainerStatus(in *core.ContainerStatus
 }
 
 func autoConvert_v1_ContainerUser_To_core_ContainerUser(in *corev1.ContainerUser, out *core.ContainerUser, s conversion.Scope) error {
-	out.Linux = (*core.LinuxContainerUser)(unsafe.Pointer(in.Linux))
+	*out = *(*core.ContainerUser)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3633,7 +3417,7 @@ func Convert_v1_ContainerUser_To_core_ContainerUser(in *corev1.ContainerUser, ou
 }
 
 func autoConvert_core_ContainerUser_To_v1_ContainerUser(in *core.ContainerUser, out *corev1.ContainerUser, s conversion.Scope) error {
-	out.Linux = (*corev1.LinuxContainerUser)(unsafe.Pointer(in.Linux))
+	*out = *(*corev1.ContainerUser)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3643,7 +3427,7 @@ func Convert_core_ContainerUser_To_v1_ContainerUser(in *core.ContainerUser, out 
 }
 
 func autoConvert_v1_DaemonEndpoint_To_core_DaemonEndpoint(in *corev1.DaemonEndpoint, out *core.DaemonEndpoint, s conversion.Scope) error {
-	out.Port = in.Port
+	*out = *(*core.DaemonEndpoint)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3653,7 +3437,7 @@ func Convert_v1_DaemonEndpoint_To_core_DaemonEndpoint(in *corev1.DaemonEndpoint,
 }
 
 func autoConvert_core_DaemonEndpoint_To_v1_DaemonEndpoint(in *core.DaemonEndpoint, out *corev1.DaemonEndpoint, s conversion.Scope) error {
-	out.Port = in.Port
+	*out = *(*corev1.DaemonEndpoint)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3663,7 +3447,7 @@ func Convert_core_DaemonEndpoint_To_v1_DaemonEndpoint(in *core.DaemonEndpoint, o
 }
 
 func autoConvert_v1_DownwardAPIProjection_To_core_DownwardAPIProjection(in *corev1.DownwardAPIProjection, out *core.DownwardAPIProjection, s conversion.Scope) error {
-	out.Items = *(*[]core.DownwardAPIVolumeFile)(unsafe.Pointer(&in.Items))
+	*out = *(*core.DownwardAPIProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3673,7 +3457,7 @@ func Convert_v1_DownwardAPIProjection_To_core_DownwardAPIProjection(in *corev1.D
 }
 
 func autoConvert_core_DownwardAPIProjection_To_v1_DownwardAPIProjection(in *core.DownwardAPIProjection, out *corev1.DownwardAPIProjection, s conversion.Scope) error {
-	out.Items = *(*[]corev1.DownwardAPIVolumeFile)(unsafe.Pointer(&in.Items))
+	*out = *(*corev1.DownwardAPIProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3683,10 +3467,7 @@ func Convert_core_DownwardAPIProjection_To_v1_DownwardAPIProjection(in *core.Dow
 }
 
 func autoConvert_v1_DownwardAPIVolumeFile_To_core_DownwardAPIVolumeFile(in *corev1.DownwardAPIVolumeFile, out *core.DownwardAPIVolumeFile, s conversion.Scope) error {
-	out.Path = in.Path
-	out.FieldRef = (*core.ObjectFieldSelector)(unsafe.Pointer(in.FieldRef))
-	out.ResourceFieldRef = (*core.ResourceFieldSelector)(unsafe.Pointer(in.ResourceFieldRef))
-	out.Mode = (*int32)(unsafe.Pointer(in.Mode))
+	*out = *(*core.DownwardAPIVolumeFile)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3696,10 +3477,7 @@ func Convert_v1_DownwardAPIVolumeFile_To_core_DownwardAPIVolumeFile(in *corev1.D
 }
 
 func autoConvert_core_DownwardAPIVolumeFile_To_v1_DownwardAPIVolumeFile(in *core.DownwardAPIVolumeFile, out *corev1.DownwardAPIVolumeFile, s conversion.Scope) error {
-	out.Path = in.Path
-	out.FieldRef = (*corev1.ObjectFieldSelector)(unsafe.Pointer(in.FieldRef))
-	out.ResourceFieldRef = (*corev1.ResourceFieldSelector)(unsafe.Pointer(in.ResourceFieldRef))
-	out.Mode = (*int32)(unsafe.Pointer(in.Mode))
+	*out = *(*corev1.DownwardAPIVolumeFile)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3709,8 +3487,7 @@ func Convert_core_DownwardAPIVolumeFile_To_v1_DownwardAPIVolumeFile(in *core.Dow
 }
 
 func autoConvert_v1_DownwardAPIVolumeSource_To_core_DownwardAPIVolumeSource(in *corev1.DownwardAPIVolumeSource, out *core.DownwardAPIVolumeSource, s conversion.Scope) error {
-	out.Items = *(*[]core.DownwardAPIVolumeFile)(unsafe.Pointer(&in.Items))
-	out.DefaultMode = (*int32)(unsafe.Pointer(in.DefaultMode))
+	*out = *(*core.DownwardAPIVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3720,8 +3497,7 @@ func Convert_v1_DownwardAPIVolumeSource_To_core_DownwardAPIVolumeSource(in *core
 }
 
 func autoConvert_core_DownwardAPIVolumeSource_To_v1_DownwardAPIVolumeSource(in *core.DownwardAPIVolumeSource, out *corev1.DownwardAPIVolumeSource, s conversion.Scope) error {
-	out.Items = *(*[]corev1.DownwardAPIVolumeFile)(unsafe.Pointer(&in.Items))
-	out.DefaultMode = (*int32)(unsafe.Pointer(in.DefaultMode))
+	*out = *(*corev1.DownwardAPIVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3731,8 +3507,7 @@ func Convert_core_DownwardAPIVolumeSource_To_v1_DownwardAPIVolumeSource(in *core
 }
 
 func autoConvert_v1_EmptyDirVolumeSource_To_core_EmptyDirVolumeSource(in *corev1.EmptyDirVolumeSource, out *core.EmptyDirVolumeSource, s conversion.Scope) error {
-	out.Medium = core.StorageMedium(in.Medium)
-	out.SizeLimit = (*resource.Quantity)(unsafe.Pointer(in.SizeLimit))
+	*out = *(*core.EmptyDirVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3742,8 +3517,7 @@ func Convert_v1_EmptyDirVolumeSource_To_core_EmptyDirVolumeSource(in *corev1.Emp
 }
 
 func autoConvert_core_EmptyDirVolumeSource_To_v1_EmptyDirVolumeSource(in *core.EmptyDirVolumeSource, out *corev1.EmptyDirVolumeSource, s conversion.Scope) error {
-	out.Medium = corev1.StorageMedium(in.Medium)
-	out.SizeLimit = (*resource.Quantity)(unsafe.Pointer(in.SizeLimit))
+	*out = *(*corev1.EmptyDirVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3753,10 +3527,7 @@ func Convert_core_EmptyDirVolumeSource_To_v1_EmptyDirVolumeSource(in *core.Empty
 }
 
 func autoConvert_v1_EndpointAddress_To_core_EndpointAddress(in *corev1.EndpointAddress, out *core.EndpointAddress, s conversion.Scope) error {
-	out.IP = in.IP
-	out.Hostname = in.Hostname
-	out.NodeName = (*string)(unsafe.Pointer(in.NodeName))
-	out.TargetRef = (*core.ObjectReference)(unsafe.Pointer(in.TargetRef))
+	*out = *(*core.EndpointAddress)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3766,10 +3537,7 @@ func Convert_v1_EndpointAddress_To_core_EndpointAddress(in *corev1.EndpointAddre
 }
 
 func autoConvert_core_EndpointAddress_To_v1_EndpointAddress(in *core.EndpointAddress, out *corev1.EndpointAddress, s conversion.Scope) error {
-	out.IP = in.IP
-	out.Hostname = in.Hostname
-	out.NodeName = (*string)(unsafe.Pointer(in.NodeName))
-	out.TargetRef = (*corev1.ObjectReference)(unsafe.Pointer(in.TargetRef))
+	*out = *(*corev1.EndpointAddress)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3779,10 +3547,7 @@ func Convert_core_EndpointAddress_To_v1_EndpointAddress(in *core.EndpointAddress
 }
 
 func autoConvert_v1_EndpointPort_To_core_EndpointPort(in *corev1.EndpointPort, out *core.EndpointPort, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Port = in.Port
-	out.Protocol = core.Protocol(in.Protocol)
-	out.AppProtocol = (*string)(unsafe.Pointer(in.AppProtocol))
+	*out = *(*core.EndpointPort)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3792,10 +3557,7 @@ func Convert_v1_EndpointPort_To_core_EndpointPort(in *corev1.EndpointPort, out *
 }
 
 func autoConvert_core_EndpointPort_To_v1_EndpointPort(in *core.EndpointPort, out *corev1.EndpointPort, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Port = in.Port
-	out.Protocol = corev1.Protocol(in.Protocol)
-	out.AppProtocol = (*string)(unsafe.Pointer(in.AppProtocol))
+	*out = *(*corev1.EndpointPort)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3805,9 +3567,7 @@ func Convert_core_EndpointPort_To_v1_EndpointPort(in *core.EndpointPort, out *co
 }
 
 func autoConvert_v1_EndpointSubset_To_core_EndpointSubset(in *corev1.EndpointSubset, out *core.EndpointSubset, s conversion.Scope) error {
-	out.Addresses = *(*[]core.EndpointAddress)(unsafe.Pointer(&in.Addresses))
-	out.NotReadyAddresses = *(*[]core.EndpointAddress)(unsafe.Pointer(&in.NotReadyAddresses))
-	out.Ports = *(*[]core.EndpointPort)(unsafe.Pointer(&in.Ports))
+	*out = *(*core.EndpointSubset)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3817,9 +3577,7 @@ func Convert_v1_EndpointSubset_To_core_EndpointSubset(in *corev1.EndpointSubset,
 }
 
 func autoConvert_core_EndpointSubset_To_v1_EndpointSubset(in *core.EndpointSubset, out *corev1.EndpointSubset, s conversion.Scope) error {
-	out.Addresses = *(*[]corev1.EndpointAddress)(unsafe.Pointer(&in.Addresses))
-	out.NotReadyAddresses = *(*[]corev1.EndpointAddress)(unsafe.Pointer(&in.NotReadyAddresses))
-	out.Ports = *(*[]corev1.EndpointPort)(unsafe.Pointer(&in.Ports))
+	*out = *(*corev1.EndpointSubset)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3873,9 +3631,7 @@ func Convert_core_EndpointsList_To_v1_EndpointsList(in *core.EndpointsList, out 
 }
 
 func autoConvert_v1_EnvFromSource_To_core_EnvFromSource(in *corev1.EnvFromSource, out *core.EnvFromSource, s conversion.Scope) error {
-	out.Prefix = in.Prefix
-	out.ConfigMapRef = (*core.ConfigMapEnvSource)(unsafe.Pointer(in.ConfigMapRef))
-	out.SecretRef = (*core.SecretEnvSource)(unsafe.Pointer(in.SecretRef))
+	*out = *(*core.EnvFromSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3885,9 +3641,7 @@ func Convert_v1_EnvFromSource_To_core_EnvFromSource(in *corev1.EnvFromSource, ou
 }
 
 func autoConvert_core_EnvFromSource_To_v1_EnvFromSource(in *core.EnvFromSource, out *corev1.EnvFromSource, s conversion.Scope) error {
-	out.Prefix = in.Prefix
-	out.ConfigMapRef = (*corev1.ConfigMapEnvSource)(unsafe.Pointer(in.ConfigMapRef))
-	out.SecretRef = (*corev1.SecretEnvSource)(unsafe.Pointer(in.SecretRef))
+	*out = *(*corev1.EnvFromSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3897,9 +3651,7 @@ func Convert_core_EnvFromSource_To_v1_EnvFromSource(in *core.EnvFromSource, out 
 }
 
 func autoConvert_v1_EnvVar_To_core_EnvVar(in *corev1.EnvVar, out *core.EnvVar, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Value = in.Value
-	out.ValueFrom = (*core.EnvVarSource)(unsafe.Pointer(in.ValueFrom))
+	*out = *(*core.EnvVar)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3909,9 +3661,7 @@ func Convert_v1_EnvVar_To_core_EnvVar(in *corev1.EnvVar, out *core.EnvVar, s con
 }
 
 func autoConvert_core_EnvVar_To_v1_EnvVar(in *core.EnvVar, out *corev1.EnvVar, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Value = in.Value
-	out.ValueFrom = (*corev1.EnvVarSource)(unsafe.Pointer(in.ValueFrom))
+	*out = *(*corev1.EnvVar)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3921,11 +3671,7 @@ func Convert_core_EnvVar_To_v1_EnvVar(in *core.EnvVar, out *corev1.EnvVar, s con
 }
 
 func autoConvert_v1_EnvVarSource_To_core_EnvVarSource(in *corev1.EnvVarSource, out *core.EnvVarSource, s conversion.Scope) error {
-	out.FieldRef = (*core.ObjectFieldSelector)(unsafe.Pointer(in.FieldRef))
-	out.ResourceFieldRef = (*core.ResourceFieldSelector)(unsafe.Pointer(in.ResourceFieldRef))
-	out.ConfigMapKeyRef = (*core.ConfigMapKeySelector)(unsafe.Pointer(in.ConfigMapKeyRef))
-	out.SecretKeyRef = (*core.SecretKeySelector)(unsafe.Pointer(in.SecretKeyRef))
-	out.FileKeyRef = (*core.FileKeySelector)(unsafe.Pointer(in.FileKeyRef))
+	*out = *(*core.EnvVarSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3935,11 +3681,7 @@ func Convert_v1_EnvVarSource_To_core_EnvVarSource(in *corev1.EnvVarSource, out *
 }
 
 func autoConvert_core_EnvVarSource_To_v1_EnvVarSource(in *core.EnvVarSource, out *corev1.EnvVarSource, s conversion.Scope) error {
-	out.FieldRef = (*corev1.ObjectFieldSelector)(unsafe.Pointer(in.FieldRef))
-	out.ResourceFieldRef = (*corev1.ResourceFieldSelector)(unsafe.Pointer(in.ResourceFieldRef))
-	out.ConfigMapKeyRef = (*corev1.ConfigMapKeySelector)(unsafe.Pointer(in.ConfigMapKeyRef))
-	out.SecretKeyRef = (*corev1.SecretKeySelector)(unsafe.Pointer(in.SecretKeyRef))
-	out.FileKeyRef = (*corev1.FileKeySelector)(unsafe.Pointer(in.FileKeyRef))
+	*out = *(*corev1.EnvVarSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3949,10 +3691,7 @@ func Convert_core_EnvVarSource_To_v1_EnvVarSource(in *core.EnvVarSource, out *co
 }
 
 func autoConvert_v1_EphemeralContainer_To_core_EphemeralContainer(in *corev1.EphemeralContainer, out *core.EphemeralContainer, s conversion.Scope) error {
-	if err := Convert_v1_EphemeralContainerCommon_To_core_EphemeralContainerCommon(&in.EphemeralContainerCommon, &out.EphemeralContainerCommon, s); err != nil {
-		return err
-	}
-	out.TargetContainerName = in.TargetContainerName
+	*out = *(*core.EphemeralContainer)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3962,10 +3701,7 @@ func Convert_v1_EphemeralContainer_To_core_EphemeralContainer(in *corev1.Ephemer
 }
 
 func autoConvert_core_EphemeralContainer_To_v1_EphemeralContainer(in *core.EphemeralContainer, out *corev1.EphemeralContainer, s conversion.Scope) error {
-	if err := Convert_core_EphemeralContainerCommon_To_v1_EphemeralContainerCommon(&in.EphemeralContainerCommon, &out.EphemeralContainerCommon, s); err != nil {
-		return err
-	}
-	out.TargetContainerName = in.TargetContainerName
+	*out = *(*corev1.EphemeralContainer)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -3975,33 +3711,7 @@ func Convert_core_EphemeralContainer_To_v1_EphemeralContainer(in *core.Ephemeral
 }
 
 func autoConvert_v1_EphemeralContainerCommon_To_core_EphemeralContainerCommon(in *corev1.EphemeralContainerCommon, out *core.EphemeralContainerCommon, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Image = in.Image
-	out.Command = *(*[]string)(unsafe.Pointer(&in.Command))
-	out.Args = *(*[]string)(unsafe.Pointer(&in.Args))
-	out.WorkingDir = in.WorkingDir
-	out.Ports = *(*[]core.ContainerPort)(unsafe.Pointer(&in.Ports))
-	out.EnvFrom = *(*[]core.EnvFromSource)(unsafe.Pointer(&in.EnvFrom))
-	out.Env = *(*[]core.EnvVar)(unsafe.Pointer(&in.Env))
-	if err := Convert_v1_ResourceRequirements_To_core_ResourceRequirements(&in.Resources, &out.Resources, s); err != nil {
-		return err
-	}
-	out.ResizePolicy = *(*[]core.ContainerResizePolicy)(unsafe.Pointer(&in.ResizePolicy))
-	out.RestartPolicy = (*core.ContainerRestartPolicy)(unsafe.Pointer(in.RestartPolicy))
-	out.RestartPolicyRules = *(*[]core.ContainerRestartRule)(unsafe.Pointer(&in.RestartPolicyRules))
-	out.VolumeMounts = *(*[]core.VolumeMount)(unsafe.Pointer(&in.VolumeMounts))
-	out.VolumeDevices = *(*[]core.VolumeDevice)(unsafe.Pointer(&in.VolumeDevices))
-	out.LivenessProbe = (*core.Probe)(unsafe.Pointer(in.LivenessProbe))
-	out.ReadinessProbe = (*core.Probe)(unsafe.Pointer(in.ReadinessProbe))
-	out.StartupProbe = (*core.Probe)(unsafe.Pointer(in.StartupProbe))
-	out.Lifecycle = (*core.Lifecycle)(unsafe.Pointer(in.Lifecycle))
-	out.TerminationMessagePath = in.TerminationMessagePath
-	out.TerminationMessagePolicy = core.TerminationMessagePolicy(in.TerminationMessagePolicy)
-	out.ImagePullPolicy = core.PullPolicy(in.ImagePullPolicy)
-	out.SecurityContext = (*core.SecurityContext)(unsafe.Pointer(in.SecurityContext))
-	out.Stdin = in.Stdin
-	out.StdinOnce = in.StdinOnce
-	out.TTY = in.TTY
+	*out = *(*core.EphemeralContainerCommon)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4011,33 +3721,7 @@ func Convert_v1_EphemeralContainerCommon_To_core_EphemeralContainerCommon(in *co
 }
 
 func autoConvert_core_EphemeralContainerCommon_To_v1_EphemeralContainerCommon(in *core.EphemeralContainerCommon, out *corev1.EphemeralContainerCommon, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Image = in.Image
-	out.Command = *(*[]string)(unsafe.Pointer(&in.Command))
-	out.Args = *(*[]string)(unsafe.Pointer(&in.Args))
-	out.WorkingDir = in.WorkingDir
-	out.Ports = *(*[]corev1.ContainerPort)(unsafe.Pointer(&in.Ports))
-	out.EnvFrom = *(*[]corev1.EnvFromSource)(unsafe.Pointer(&in.EnvFrom))
-	out.Env = *(*[]corev1.EnvVar)(unsafe.Pointer(&in.Env))
-	if err := Convert_core_ResourceRequirements_To_v1_ResourceRequirements(&in.Resources, &out.Resources, s); err != nil {
-		return err
-	}
-	out.ResizePolicy = *(*[]corev1.ContainerResizePolicy)(unsafe.Pointer(&in.ResizePolicy))
-	out.RestartPolicy = (*corev1.ContainerRestartPolicy)(unsafe.Pointer(in.RestartPolicy))
-	out.RestartPolicyRules = *(*[]corev1.ContainerRestartRule)(unsafe.Pointer(&in.RestartPolicyRules))
-	out.VolumeMounts = *(*[]corev1.VolumeMount)(unsafe.Pointer(&in.VolumeMounts))
-	out.VolumeDevices = *(*[]corev1.VolumeDevice)(unsafe.Pointer(&in.VolumeDevices))
-	out.LivenessProbe = (*corev1.Probe)(unsafe.Pointer(in.LivenessProbe))
-	out.ReadinessProbe = (*corev1.Probe)(unsafe.Pointer(in.ReadinessProbe))
-	out.StartupProbe = (*corev1.Probe)(unsafe.Pointer(in.StartupProbe))
-	out.Lifecycle = (*corev1.Lifecycle)(unsafe.Pointer(in.Lifecycle))
-	out.TerminationMessagePath = in.TerminationMessagePath
-	out.TerminationMessagePolicy = corev1.TerminationMessagePolicy(in.TerminationMessagePolicy)
-	out.ImagePullPolicy = corev1.PullPolicy(in.ImagePullPolicy)
-	out.SecurityContext = (*corev1.SecurityContext)(unsafe.Pointer(in.SecurityContext))
-	out.Stdin = in.Stdin
-	out.StdinOnce = in.StdinOnce
-	out.TTY = in.TTY
+	*out = *(*corev1.EphemeralContainerCommon)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4047,7 +3731,7 @@ func Convert_core_EphemeralContainerCommon_To_v1_EphemeralContainerCommon(in *co
 }
 
 func autoConvert_v1_EphemeralVolumeSource_To_core_EphemeralVolumeSource(in *corev1.EphemeralVolumeSource, out *core.EphemeralVolumeSource, s conversion.Scope) error {
-	out.VolumeClaimTemplate = (*core.PersistentVolumeClaimTemplate)(unsafe.Pointer(in.VolumeClaimTemplate))
+	*out = *(*core.EphemeralVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4057,7 +3741,7 @@ func Convert_v1_EphemeralVolumeSource_To_core_EphemeralVolumeSource(in *corev1.E
 }
 
 func autoConvert_core_EphemeralVolumeSource_To_v1_EphemeralVolumeSource(in *core.EphemeralVolumeSource, out *corev1.EphemeralVolumeSource, s conversion.Scope) error {
-	out.VolumeClaimTemplate = (*corev1.PersistentVolumeClaimTemplate)(unsafe.Pointer(in.VolumeClaimTemplate))
+	*out = *(*corev1.EphemeralVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4145,8 +3829,7 @@ func Convert_core_EventList_To_v1_EventList(in *core.EventList, out *corev1.Even
 }
 
 func autoConvert_v1_EventSeries_To_core_EventSeries(in *corev1.EventSeries, out *core.EventSeries, s conversion.Scope) error {
-	out.Count = in.Count
-	out.LastObservedTime = in.LastObservedTime
+	*out = *(*core.EventSeries)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4156,8 +3839,7 @@ func Convert_v1_EventSeries_To_core_EventSeries(in *corev1.EventSeries, out *cor
 }
 
 func autoConvert_core_EventSeries_To_v1_EventSeries(in *core.EventSeries, out *corev1.EventSeries, s conversion.Scope) error {
-	out.Count = in.Count
-	out.LastObservedTime = in.LastObservedTime
+	*out = *(*corev1.EventSeries)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4167,8 +3849,7 @@ func Convert_core_EventSeries_To_v1_EventSeries(in *core.EventSeries, out *corev
 }
 
 func autoConvert_v1_EventSource_To_core_EventSource(in *corev1.EventSource, out *core.EventSource, s conversion.Scope) error {
-	out.Component = in.Component
-	out.Host = in.Host
+	*out = *(*core.EventSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4178,8 +3859,7 @@ func Convert_v1_EventSource_To_core_EventSource(in *corev1.EventSource, out *cor
 }
 
 func autoConvert_core_EventSource_To_v1_EventSource(in *core.EventSource, out *corev1.EventSource, s conversion.Scope) error {
-	out.Component = in.Component
-	out.Host = in.Host
+	*out = *(*corev1.EventSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4188,8 +3868,28 @@ func Convert_core_EventSource_To_v1_EventSource(in *core.EventSource, out *corev
 	return autoConvert_core_EventSource_To_v1_EventSource(in, out, s)
 }
 
+func autoConvert_v1_EvictionResponder_To_core_EvictionResponder(in *corev1.EvictionResponder, out *core.EvictionResponder, s conversion.Scope) error {
+	*out = *(*core.EvictionResponder)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_EvictionResponder_To_core_EvictionResponder is an autogenerated conversion function.
+func Convert_v1_EvictionResponder_To_core_EvictionResponder(in *corev1.EvictionResponder, out *core.EvictionResponder, s conversion.Scope) error {
+	return autoConvert_v1_EvictionResponder_To_core_EvictionResponder(in, out, s)
+}
+
+func autoConvert_core_EvictionResponder_To_v1_EvictionResponder(in *core.EvictionResponder, out *corev1.EvictionResponder, s conversion.Scope) error {
+	*out = *(*corev1.EvictionResponder)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_core_EvictionResponder_To_v1_EvictionResponder is an autogenerated conversion function.
+func Convert_core_EvictionResponder_To_v1_EvictionResponder(in *core.EvictionResponder, out *corev1.EvictionResponder, s conversion.Scope) error {
+	return autoConvert_core_EvictionResponder_To_v1_EvictionResponder(in, out, s)
+}
+
 func autoConvert_v1_ExecAction_To_core_ExecAction(in *corev1.ExecAction, out *core.ExecAction, s conversion.Scope) error {
-	out.Command = *(*[]string)(unsafe.Pointer(&in.Command))
+	*out = *(*core.ExecAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4199,7 +3899,7 @@ func Convert_v1_ExecAction_To_core_ExecAction(in *corev1.ExecAction, out *core.E
 }
 
 func autoConvert_core_ExecAction_To_v1_ExecAction(in *core.ExecAction, out *corev1.ExecAction, s conversion.Scope) error {
-	out.Command = *(*[]string)(unsafe.Pointer(&in.Command))
+	*out = *(*corev1.ExecAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4209,11 +3909,7 @@ func Convert_core_ExecAction_To_v1_ExecAction(in *core.ExecAction, out *corev1.E
 }
 
 func autoConvert_v1_FCVolumeSource_To_core_FCVolumeSource(in *corev1.FCVolumeSource, out *core.FCVolumeSource, s conversion.Scope) error {
-	out.TargetWWNs = *(*[]string)(unsafe.Pointer(&in.TargetWWNs))
-	out.Lun = (*int32)(unsafe.Pointer(in.Lun))
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.WWIDs = *(*[]string)(unsafe.Pointer(&in.WWIDs))
+	*out = *(*core.FCVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4223,11 +3919,7 @@ func Convert_v1_FCVolumeSource_To_core_FCVolumeSource(in *corev1.FCVolumeSource,
 }
 
 func autoConvert_core_FCVolumeSource_To_v1_FCVolumeSource(in *core.FCVolumeSource, out *corev1.FCVolumeSource, s conversion.Scope) error {
-	out.TargetWWNs = *(*[]string)(unsafe.Pointer(&in.TargetWWNs))
-	out.Lun = (*int32)(unsafe.Pointer(in.Lun))
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.WWIDs = *(*[]string)(unsafe.Pointer(&in.WWIDs))
+	*out = *(*corev1.FCVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4237,10 +3929,7 @@ func Convert_core_FCVolumeSource_To_v1_FCVolumeSource(in *core.FCVolumeSource, o
 }
 
 func autoConvert_v1_FileKeySelector_To_core_FileKeySelector(in *corev1.FileKeySelector, out *core.FileKeySelector, s conversion.Scope) error {
-	out.VolumeName = in.VolumeName
-	out.Path = in.Path
-	out.Key = in.Key
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.FileKeySelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4250,10 +3939,7 @@ func Convert_v1_FileKeySelector_To_core_FileKeySelector(in *corev1.FileKeySelect
 }
 
 func autoConvert_core_FileKeySelector_To_v1_FileKeySelector(in *core.FileKeySelector, out *corev1.FileKeySelector, s conversion.Scope) error {
-	out.VolumeName = in.VolumeName
-	out.Path = in.Path
-	out.Key = in.Key
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.FileKeySelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4263,11 +3949,7 @@ func Convert_core_FileKeySelector_To_v1_FileKeySelector(in *core.FileKeySelector
 }
 
 func autoConvert_v1_FlexPersistentVolumeSource_To_core_FlexPersistentVolumeSource(in *corev1.FlexPersistentVolumeSource, out *core.FlexPersistentVolumeSource, s conversion.Scope) error {
-	out.Driver = in.Driver
-	out.FSType = in.FSType
-	out.SecretRef = (*core.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
-	out.Options = *(*map[string]string)(unsafe.Pointer(&in.Options))
+	*out = *(*core.FlexPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4277,11 +3959,7 @@ func Convert_v1_FlexPersistentVolumeSource_To_core_FlexPersistentVolumeSource(in
 }
 
 func autoConvert_core_FlexPersistentVolumeSource_To_v1_FlexPersistentVolumeSource(in *core.FlexPersistentVolumeSource, out *corev1.FlexPersistentVolumeSource, s conversion.Scope) error {
-	out.Driver = in.Driver
-	out.FSType = in.FSType
-	out.SecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
-	out.Options = *(*map[string]string)(unsafe.Pointer(&in.Options))
+	*out = *(*corev1.FlexPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4291,11 +3969,7 @@ func Convert_core_FlexPersistentVolumeSource_To_v1_FlexPersistentVolumeSource(in
 }
 
 func autoConvert_v1_FlexVolumeSource_To_core_FlexVolumeSource(in *corev1.FlexVolumeSource, out *core.FlexVolumeSource, s conversion.Scope) error {
-	out.Driver = in.Driver
-	out.FSType = in.FSType
-	out.SecretRef = (*core.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
-	out.Options = *(*map[string]string)(unsafe.Pointer(&in.Options))
+	*out = *(*core.FlexVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4305,11 +3979,7 @@ func Convert_v1_FlexVolumeSource_To_core_FlexVolumeSource(in *corev1.FlexVolumeS
 }
 
 func autoConvert_core_FlexVolumeSource_To_v1_FlexVolumeSource(in *core.FlexVolumeSource, out *corev1.FlexVolumeSource, s conversion.Scope) error {
-	out.Driver = in.Driver
-	out.FSType = in.FSType
-	out.SecretRef = (*corev1.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
-	out.Options = *(*map[string]string)(unsafe.Pointer(&in.Options))
+	*out = *(*corev1.FlexVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4319,8 +3989,7 @@ func Convert_core_FlexVolumeSource_To_v1_FlexVolumeSource(in *core.FlexVolumeSou
 }
 
 func autoConvert_v1_FlockerVolumeSource_To_core_FlockerVolumeSource(in *corev1.FlockerVolumeSource, out *core.FlockerVolumeSource, s conversion.Scope) error {
-	out.DatasetName = in.DatasetName
-	out.DatasetUUID = in.DatasetUUID
+	*out = *(*core.FlockerVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4330,8 +3999,7 @@ func Convert_v1_FlockerVolumeSource_To_core_FlockerVolumeSource(in *corev1.Flock
 }
 
 func autoConvert_core_FlockerVolumeSource_To_v1_FlockerVolumeSource(in *core.FlockerVolumeSource, out *corev1.FlockerVolumeSource, s conversion.Scope) error {
-	out.DatasetName = in.DatasetName
-	out.DatasetUUID = in.DatasetUUID
+	*out = *(*corev1.FlockerVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4341,10 +4009,7 @@ func Convert_core_FlockerVolumeSource_To_v1_FlockerVolumeSource(in *core.Flocker
 }
 
 func autoConvert_v1_GCEPersistentDiskVolumeSource_To_core_GCEPersistentDiskVolumeSource(in *corev1.GCEPersistentDiskVolumeSource, out *core.GCEPersistentDiskVolumeSource, s conversion.Scope) error {
-	out.PDName = in.PDName
-	out.FSType = in.FSType
-	out.Partition = in.Partition
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.GCEPersistentDiskVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4354,10 +4019,7 @@ func Convert_v1_GCEPersistentDiskVolumeSource_To_core_GCEPersistentDiskVolumeSou
 }
 
 func autoConvert_core_GCEPersistentDiskVolumeSource_To_v1_GCEPersistentDiskVolumeSource(in *core.GCEPersistentDiskVolumeSource, out *corev1.GCEPersistentDiskVolumeSource, s conversion.Scope) error {
-	out.PDName = in.PDName
-	out.FSType = in.FSType
-	out.Partition = in.Partition
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.GCEPersistentDiskVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4367,8 +4029,7 @@ func Convert_core_GCEPersistentDiskVolumeSource_To_v1_GCEPersistentDiskVolumeSou
 }
 
 func autoConvert_v1_GRPCAction_To_core_GRPCAction(in *corev1.GRPCAction, out *core.GRPCAction, s conversion.Scope) error {
-	out.Port = in.Port
-	out.Service = (*string)(unsafe.Pointer(in.Service))
+	*out = *(*core.GRPCAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4378,8 +4039,7 @@ func Convert_v1_GRPCAction_To_core_GRPCAction(in *corev1.GRPCAction, out *core.G
 }
 
 func autoConvert_core_GRPCAction_To_v1_GRPCAction(in *core.GRPCAction, out *corev1.GRPCAction, s conversion.Scope) error {
-	out.Port = in.Port
-	out.Service = (*string)(unsafe.Pointer(in.Service))
+	*out = *(*corev1.GRPCAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4389,9 +4049,7 @@ func Convert_core_GRPCAction_To_v1_GRPCAction(in *core.GRPCAction, out *corev1.G
 }
 
 func autoConvert_v1_GitRepoVolumeSource_To_core_GitRepoVolumeSource(in *corev1.GitRepoVolumeSource, out *core.GitRepoVolumeSource, s conversion.Scope) error {
-	out.Repository = in.Repository
-	out.Revision = in.Revision
-	out.Directory = in.Directory
+	*out = *(*core.GitRepoVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4401,9 +4059,7 @@ func Convert_v1_GitRepoVolumeSource_To_core_GitRepoVolumeSource(in *corev1.GitRe
 }
 
 func autoConvert_core_GitRepoVolumeSource_To_v1_GitRepoVolumeSource(in *core.GitRepoVolumeSource, out *corev1.GitRepoVolumeSource, s conversion.Scope) error {
-	out.Repository = in.Repository
-	out.Revision = in.Revision
-	out.Directory = in.Directory
+	*out = *(*corev1.GitRepoVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4413,10 +4069,7 @@ func Convert_core_GitRepoVolumeSource_To_v1_GitRepoVolumeSource(in *core.GitRepo
 }
 
 func autoConvert_v1_GlusterfsPersistentVolumeSource_To_core_GlusterfsPersistentVolumeSource(in *corev1.GlusterfsPersistentVolumeSource, out *core.GlusterfsPersistentVolumeSource, s conversion.Scope) error {
-	out.EndpointsName = in.EndpointsName
-	out.Path = in.Path
-	out.ReadOnly = in.ReadOnly
-	out.EndpointsNamespace = (*string)(unsafe.Pointer(in.EndpointsNamespace))
+	*out = *(*core.GlusterfsPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4426,10 +4079,7 @@ func Convert_v1_GlusterfsPersistentVolumeSource_To_core_GlusterfsPersistentVolum
 }
 
 func autoConvert_core_GlusterfsPersistentVolumeSource_To_v1_GlusterfsPersistentVolumeSource(in *core.GlusterfsPersistentVolumeSource, out *corev1.GlusterfsPersistentVolumeSource, s conversion.Scope) error {
-	out.EndpointsName = in.EndpointsName
-	out.Path = in.Path
-	out.ReadOnly = in.ReadOnly
-	out.EndpointsNamespace = (*string)(unsafe.Pointer(in.EndpointsNamespace))
+	*out = *(*corev1.GlusterfsPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4439,9 +4089,7 @@ func Convert_core_GlusterfsPersistentVolumeSource_To_v1_GlusterfsPersistentVolum
 }
 
 func autoConvert_v1_GlusterfsVolumeSource_To_core_GlusterfsVolumeSource(in *corev1.GlusterfsVolumeSource, out *core.GlusterfsVolumeSource, s conversion.Scope) error {
-	out.EndpointsName = in.EndpointsName
-	out.Path = in.Path
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.GlusterfsVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4451,9 +4099,7 @@ func Convert_v1_GlusterfsVolumeSource_To_core_GlusterfsVolumeSource(in *corev1.G
 }
 
 func autoConvert_core_GlusterfsVolumeSource_To_v1_GlusterfsVolumeSource(in *core.GlusterfsVolumeSource, out *corev1.GlusterfsVolumeSource, s conversion.Scope) error {
-	out.EndpointsName = in.EndpointsName
-	out.Path = in.Path
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.GlusterfsVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4463,11 +4109,7 @@ func Convert_core_GlusterfsVolumeSource_To_v1_GlusterfsVolumeSource(in *core.Glu
 }
 
 func autoConvert_v1_HTTPGetAction_To_core_HTTPGetAction(in *corev1.HTTPGetAction, out *core.HTTPGetAction, s conversion.Scope) error {
-	out.Path = in.Path
-	out.Port = in.Port
-	out.Host = in.Host
-	out.Scheme = core.URIScheme(in.Scheme)
-	out.HTTPHeaders = *(*[]core.HTTPHeader)(unsafe.Pointer(&in.HTTPHeaders))
+	*out = *(*core.HTTPGetAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4477,11 +4119,7 @@ func Convert_v1_HTTPGetAction_To_core_HTTPGetAction(in *corev1.HTTPGetAction, ou
 }
 
 func autoConvert_core_HTTPGetAction_To_v1_HTTPGetAction(in *core.HTTPGetAction, out *corev1.HTTPGetAction, s conversion.Scope) error {
-	out.Path = in.Path
-	out.Port = in.Port
-	out.Host = in.Host
-	out.Scheme = corev1.URIScheme(in.Scheme)
-	out.HTTPHeaders = *(*[]corev1.HTTPHeader)(unsafe.Pointer(&in.HTTPHeaders))
+	*out = *(*corev1.HTTPGetAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4491,8 +4129,7 @@ func Convert_core_HTTPGetAction_To_v1_HTTPGetAction(in *core.HTTPGetAction, out 
 }
 
 func autoConvert_v1_HTTPHeader_To_core_HTTPHeader(in *corev1.HTTPHeader, out *core.HTTPHeader, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Value = in.Value
+	*out = *(*core.HTTPHeader)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4502,8 +4139,7 @@ func Convert_v1_HTTPHeader_To_core_HTTPHeader(in *corev1.HTTPHeader, out *core.H
 }
 
 func autoConvert_core_HTTPHeader_To_v1_HTTPHeader(in *core.HTTPHeader, out *corev1.HTTPHeader, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Value = in.Value
+	*out = *(*corev1.HTTPHeader)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4513,8 +4149,7 @@ func Convert_core_HTTPHeader_To_v1_HTTPHeader(in *core.HTTPHeader, out *corev1.H
 }
 
 func autoConvert_v1_HostAlias_To_core_HostAlias(in *corev1.HostAlias, out *core.HostAlias, s conversion.Scope) error {
-	out.IP = in.IP
-	out.Hostnames = *(*[]string)(unsafe.Pointer(&in.Hostnames))
+	*out = *(*core.HostAlias)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4524,8 +4159,7 @@ func Convert_v1_HostAlias_To_core_HostAlias(in *corev1.HostAlias, out *core.Host
 }
 
 func autoConvert_core_HostAlias_To_v1_HostAlias(in *core.HostAlias, out *corev1.HostAlias, s conversion.Scope) error {
-	out.IP = in.IP
-	out.Hostnames = *(*[]string)(unsafe.Pointer(&in.Hostnames))
+	*out = *(*corev1.HostAlias)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4535,7 +4169,7 @@ func Convert_core_HostAlias_To_v1_HostAlias(in *core.HostAlias, out *corev1.Host
 }
 
 func autoConvert_v1_HostIP_To_core_HostIP(in *corev1.HostIP, out *core.HostIP, s conversion.Scope) error {
-	out.IP = in.IP
+	*out = *(*core.HostIP)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4545,7 +4179,7 @@ func Convert_v1_HostIP_To_core_HostIP(in *corev1.HostIP, out *core.HostIP, s con
 }
 
 func autoConvert_core_HostIP_To_v1_HostIP(in *core.HostIP, out *corev1.HostIP, s conversion.Scope) error {
-	out.IP = in.IP
+	*out = *(*corev1.HostIP)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4555,8 +4189,7 @@ func Convert_core_HostIP_To_v1_HostIP(in *core.HostIP, out *corev1.HostIP, s con
 }
 
 func autoConvert_v1_HostPathVolumeSource_To_core_HostPathVolumeSource(in *corev1.HostPathVolumeSource, out *core.HostPathVolumeSource, s conversion.Scope) error {
-	out.Path = in.Path
-	out.Type = (*core.HostPathType)(unsafe.Pointer(in.Type))
+	*out = *(*core.HostPathVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4566,8 +4199,7 @@ func Convert_v1_HostPathVolumeSource_To_core_HostPathVolumeSource(in *corev1.Hos
 }
 
 func autoConvert_core_HostPathVolumeSource_To_v1_HostPathVolumeSource(in *core.HostPathVolumeSource, out *corev1.HostPathVolumeSource, s conversion.Scope) error {
-	out.Path = in.Path
-	out.Type = (*corev1.HostPathType)(unsafe.Pointer(in.Type))
+	*out = *(*corev1.HostPathVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4577,17 +4209,7 @@ func Convert_core_HostPathVolumeSource_To_v1_HostPathVolumeSource(in *core.HostP
 }
 
 func autoConvert_v1_ISCSIPersistentVolumeSource_To_core_ISCSIPersistentVolumeSource(in *corev1.ISCSIPersistentVolumeSource, out *core.ISCSIPersistentVolumeSource, s conversion.Scope) error {
-	out.TargetPortal = in.TargetPortal
-	out.IQN = in.IQN
-	out.Lun = in.Lun
-	out.ISCSIInterface = in.ISCSIInterface
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.Portals = *(*[]string)(unsafe.Pointer(&in.Portals))
-	out.DiscoveryCHAPAuth = in.DiscoveryCHAPAuth
-	out.SessionCHAPAuth = in.SessionCHAPAuth
-	out.SecretRef = (*core.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.InitiatorName = (*string)(unsafe.Pointer(in.InitiatorName))
+	*out = *(*core.ISCSIPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4597,17 +4219,7 @@ func Convert_v1_ISCSIPersistentVolumeSource_To_core_ISCSIPersistentVolumeSource(
 }
 
 func autoConvert_core_ISCSIPersistentVolumeSource_To_v1_ISCSIPersistentVolumeSource(in *core.ISCSIPersistentVolumeSource, out *corev1.ISCSIPersistentVolumeSource, s conversion.Scope) error {
-	out.TargetPortal = in.TargetPortal
-	out.IQN = in.IQN
-	out.Lun = in.Lun
-	out.ISCSIInterface = in.ISCSIInterface
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.Portals = *(*[]string)(unsafe.Pointer(&in.Portals))
-	out.DiscoveryCHAPAuth = in.DiscoveryCHAPAuth
-	out.SessionCHAPAuth = in.SessionCHAPAuth
-	out.SecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.InitiatorName = (*string)(unsafe.Pointer(in.InitiatorName))
+	*out = *(*corev1.ISCSIPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4617,17 +4229,7 @@ func Convert_core_ISCSIPersistentVolumeSource_To_v1_ISCSIPersistentVolumeSource(
 }
 
 func autoConvert_v1_ISCSIVolumeSource_To_core_ISCSIVolumeSource(in *corev1.ISCSIVolumeSource, out *core.ISCSIVolumeSource, s conversion.Scope) error {
-	out.TargetPortal = in.TargetPortal
-	out.IQN = in.IQN
-	out.Lun = in.Lun
-	out.ISCSIInterface = in.ISCSIInterface
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.Portals = *(*[]string)(unsafe.Pointer(&in.Portals))
-	out.DiscoveryCHAPAuth = in.DiscoveryCHAPAuth
-	out.SessionCHAPAuth = in.SessionCHAPAuth
-	out.SecretRef = (*core.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.InitiatorName = (*string)(unsafe.Pointer(in.InitiatorName))
+	*out = *(*core.ISCSIVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4637,17 +4239,7 @@ func Convert_v1_ISCSIVolumeSource_To_core_ISCSIVolumeSource(in *corev1.ISCSIVolu
 }
 
 func autoConvert_core_ISCSIVolumeSource_To_v1_ISCSIVolumeSource(in *core.ISCSIVolumeSource, out *corev1.ISCSIVolumeSource, s conversion.Scope) error {
-	out.TargetPortal = in.TargetPortal
-	out.IQN = in.IQN
-	out.Lun = in.Lun
-	out.ISCSIInterface = in.ISCSIInterface
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.Portals = *(*[]string)(unsafe.Pointer(&in.Portals))
-	out.DiscoveryCHAPAuth = in.DiscoveryCHAPAuth
-	out.SessionCHAPAuth = in.SessionCHAPAuth
-	out.SecretRef = (*corev1.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.InitiatorName = (*string)(unsafe.Pointer(in.InitiatorName))
+	*out = *(*corev1.ISCSIVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4657,8 +4249,7 @@ func Convert_core_ISCSIVolumeSource_To_v1_ISCSIVolumeSource(in *core.ISCSIVolume
 }
 
 func autoConvert_v1_ImageVolumeSource_To_core_ImageVolumeSource(in *corev1.ImageVolumeSource, out *core.ImageVolumeSource, s conversion.Scope) error {
-	out.Reference = in.Reference
-	out.PullPolicy = core.PullPolicy(in.PullPolicy)
+	*out = *(*core.ImageVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4668,8 +4259,7 @@ func Convert_v1_ImageVolumeSource_To_core_ImageVolumeSource(in *corev1.ImageVolu
 }
 
 func autoConvert_core_ImageVolumeSource_To_v1_ImageVolumeSource(in *core.ImageVolumeSource, out *corev1.ImageVolumeSource, s conversion.Scope) error {
-	out.Reference = in.Reference
-	out.PullPolicy = corev1.PullPolicy(in.PullPolicy)
+	*out = *(*corev1.ImageVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4679,7 +4269,7 @@ func Convert_core_ImageVolumeSource_To_v1_ImageVolumeSource(in *core.ImageVolume
 }
 
 func autoConvert_v1_ImageVolumeStatus_To_core_ImageVolumeStatus(in *corev1.ImageVolumeStatus, out *core.ImageVolumeStatus, s conversion.Scope) error {
-	out.ImageRef = in.ImageRef
+	*out = *(*core.ImageVolumeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4689,7 +4279,7 @@ func Convert_v1_ImageVolumeStatus_To_core_ImageVolumeStatus(in *corev1.ImageVolu
 }
 
 func autoConvert_core_ImageVolumeStatus_To_v1_ImageVolumeStatus(in *core.ImageVolumeStatus, out *corev1.ImageVolumeStatus, s conversion.Scope) error {
-	out.ImageRef = in.ImageRef
+	*out = *(*corev1.ImageVolumeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4699,9 +4289,7 @@ func Convert_core_ImageVolumeStatus_To_v1_ImageVolumeStatus(in *core.ImageVolume
 }
 
 func autoConvert_v1_KeyToPath_To_core_KeyToPath(in *corev1.KeyToPath, out *core.KeyToPath, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Path = in.Path
-	out.Mode = (*int32)(unsafe.Pointer(in.Mode))
+	*out = *(*core.KeyToPath)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4711,9 +4299,7 @@ func Convert_v1_KeyToPath_To_core_KeyToPath(in *corev1.KeyToPath, out *core.KeyT
 }
 
 func autoConvert_core_KeyToPath_To_v1_KeyToPath(in *core.KeyToPath, out *corev1.KeyToPath, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Path = in.Path
-	out.Mode = (*int32)(unsafe.Pointer(in.Mode))
+	*out = *(*corev1.KeyToPath)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4723,9 +4309,7 @@ func Convert_core_KeyToPath_To_v1_KeyToPath(in *core.KeyToPath, out *corev1.KeyT
 }
 
 func autoConvert_v1_Lifecycle_To_core_Lifecycle(in *corev1.Lifecycle, out *core.Lifecycle, s conversion.Scope) error {
-	out.PostStart = (*core.LifecycleHandler)(unsafe.Pointer(in.PostStart))
-	out.PreStop = (*core.LifecycleHandler)(unsafe.Pointer(in.PreStop))
-	out.StopSignal = (*core.Signal)(unsafe.Pointer(in.StopSignal))
+	*out = *(*core.Lifecycle)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4735,9 +4319,7 @@ func Convert_v1_Lifecycle_To_core_Lifecycle(in *corev1.Lifecycle, out *core.Life
 }
 
 func autoConvert_core_Lifecycle_To_v1_Lifecycle(in *core.Lifecycle, out *corev1.Lifecycle, s conversion.Scope) error {
-	out.PostStart = (*corev1.LifecycleHandler)(unsafe.Pointer(in.PostStart))
-	out.PreStop = (*corev1.LifecycleHandler)(unsafe.Pointer(in.PreStop))
-	out.StopSignal = (*corev1.Signal)(unsafe.Pointer(in.StopSignal))
+	*out = *(*corev1.Lifecycle)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4747,10 +4329,7 @@ func Convert_core_Lifecycle_To_v1_Lifecycle(in *core.Lifecycle, out *corev1.Life
 }
 
 func autoConvert_v1_LifecycleHandler_To_core_LifecycleHandler(in *corev1.LifecycleHandler, out *core.LifecycleHandler, s conversion.Scope) error {
-	out.Exec = (*core.ExecAction)(unsafe.Pointer(in.Exec))
-	out.HTTPGet = (*core.HTTPGetAction)(unsafe.Pointer(in.HTTPGet))
-	out.TCPSocket = (*core.TCPSocketAction)(unsafe.Pointer(in.TCPSocket))
-	out.Sleep = (*core.SleepAction)(unsafe.Pointer(in.Sleep))
+	*out = *(*core.LifecycleHandler)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4760,10 +4339,7 @@ func Convert_v1_LifecycleHandler_To_core_LifecycleHandler(in *corev1.LifecycleHa
 }
 
 func autoConvert_core_LifecycleHandler_To_v1_LifecycleHandler(in *core.LifecycleHandler, out *corev1.LifecycleHandler, s conversion.Scope) error {
-	out.Exec = (*corev1.ExecAction)(unsafe.Pointer(in.Exec))
-	out.HTTPGet = (*corev1.HTTPGetAction)(unsafe.Pointer(in.HTTPGet))
-	out.TCPSocket = (*corev1.TCPSocketAction)(unsafe.Pointer(in.TCPSocket))
-	out.Sleep = (*corev1.SleepAction)(unsafe.Pointer(in.Sleep))
+	*out = *(*corev1.LifecycleHandler)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4799,12 +4375,7 @@ func Convert_core_LimitRange_To_v1_LimitRange(in *core.LimitRange, out *corev1.L
 }
 
 func autoConvert_v1_LimitRangeItem_To_core_LimitRangeItem(in *corev1.LimitRangeItem, out *core.LimitRangeItem, s conversion.Scope) error {
-	out.Type = core.LimitType(in.Type)
-	out.Max = *(*core.ResourceList)(unsafe.Pointer(&in.Max))
-	out.Min = *(*core.ResourceList)(unsafe.Pointer(&in.Min))
-	out.Default = *(*core.ResourceList)(unsafe.Pointer(&in.Default))
-	out.DefaultRequest = *(*core.ResourceList)(unsafe.Pointer(&in.DefaultRequest))
-	out.MaxLimitRequestRatio = *(*core.ResourceList)(unsafe.Pointer(&in.MaxLimitRequestRatio))
+	*out = *(*core.LimitRangeItem)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4814,12 +4385,7 @@ func Convert_v1_LimitRangeItem_To_core_LimitRangeItem(in *corev1.LimitRangeItem,
 }
 
 func autoConvert_core_LimitRangeItem_To_v1_LimitRangeItem(in *core.LimitRangeItem, out *corev1.LimitRangeItem, s conversion.Scope) error {
-	out.Type = corev1.LimitType(in.Type)
-	out.Max = *(*corev1.ResourceList)(unsafe.Pointer(&in.Max))
-	out.Min = *(*corev1.ResourceList)(unsafe.Pointer(&in.Min))
-	out.Default = *(*corev1.ResourceList)(unsafe.Pointer(&in.Default))
-	out.DefaultRequest = *(*corev1.ResourceList)(unsafe.Pointer(&in.DefaultRequest))
-	out.MaxLimitRequestRatio = *(*corev1.ResourceList)(unsafe.Pointer(&in.MaxLimitRequestRatio))
+	*out = *(*corev1.LimitRangeItem)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4851,7 +4417,7 @@ func Convert_core_LimitRangeList_To_v1_LimitRangeList(in *core.LimitRangeList, o
 }
 
 func autoConvert_v1_LimitRangeSpec_To_core_LimitRangeSpec(in *corev1.LimitRangeSpec, out *core.LimitRangeSpec, s conversion.Scope) error {
-	out.Limits = *(*[]core.LimitRangeItem)(unsafe.Pointer(&in.Limits))
+	*out = *(*core.LimitRangeSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4861,7 +4427,7 @@ func Convert_v1_LimitRangeSpec_To_core_LimitRangeSpec(in *corev1.LimitRangeSpec,
 }
 
 func autoConvert_core_LimitRangeSpec_To_v1_LimitRangeSpec(in *core.LimitRangeSpec, out *corev1.LimitRangeSpec, s conversion.Scope) error {
-	out.Limits = *(*[]corev1.LimitRangeItem)(unsafe.Pointer(&in.Limits))
+	*out = *(*corev1.LimitRangeSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4871,9 +4437,7 @@ func Convert_core_LimitRangeSpec_To_v1_LimitRangeSpec(in *core.LimitRangeSpec, o
 }
 
 func autoConvert_v1_LinuxContainerUser_To_core_LinuxContainerUser(in *corev1.LinuxContainerUser, out *core.LinuxContainerUser, s conversion.Scope) error {
-	out.UID = in.UID
-	out.GID = in.GID
-	out.SupplementalGroups = *(*[]int64)(unsafe.Pointer(&in.SupplementalGroups))
+	*out = *(*core.LinuxContainerUser)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4883,9 +4447,7 @@ func Convert_v1_LinuxContainerUser_To_core_LinuxContainerUser(in *corev1.LinuxCo
 }
 
 func autoConvert_core_LinuxContainerUser_To_v1_LinuxContainerUser(in *core.LinuxContainerUser, out *corev1.LinuxContainerUser, s conversion.Scope) error {
-	out.UID = in.UID
-	out.GID = in.GID
-	out.SupplementalGroups = *(*[]int64)(unsafe.Pointer(&in.SupplementalGroups))
+	*out = *(*corev1.LinuxContainerUser)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4937,10 +4499,7 @@ func Convert_core_List_To_v1_List(in *core.List, out *corev1.List, s conversion.
 }
 
 func autoConvert_v1_LoadBalancerIngress_To_core_LoadBalancerIngress(in *corev1.LoadBalancerIngress, out *core.LoadBalancerIngress, s conversion.Scope) error {
-	out.IP = in.IP
-	out.Hostname = in.Hostname
-	out.IPMode = (*core.LoadBalancerIPMode)(unsafe.Pointer(in.IPMode))
-	out.Ports = *(*[]core.PortStatus)(unsafe.Pointer(&in.Ports))
+	*out = *(*core.LoadBalancerIngress)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4950,10 +4509,7 @@ func Convert_v1_LoadBalancerIngress_To_core_LoadBalancerIngress(in *corev1.LoadB
 }
 
 func autoConvert_core_LoadBalancerIngress_To_v1_LoadBalancerIngress(in *core.LoadBalancerIngress, out *corev1.LoadBalancerIngress, s conversion.Scope) error {
-	out.IP = in.IP
-	out.Hostname = in.Hostname
-	out.IPMode = (*corev1.LoadBalancerIPMode)(unsafe.Pointer(in.IPMode))
-	out.Ports = *(*[]corev1.PortStatus)(unsafe.Pointer(&in.Ports))
+	*out = *(*corev1.LoadBalancerIngress)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4963,7 +4519,7 @@ func Convert_core_LoadBalancerIngress_To_v1_LoadBalancerIngress(in *core.LoadBal
 }
 
 func autoConvert_v1_LoadBalancerStatus_To_core_LoadBalancerStatus(in *corev1.LoadBalancerStatus, out *core.LoadBalancerStatus, s conversion.Scope) error {
-	out.Ingress = *(*[]core.LoadBalancerIngress)(unsafe.Pointer(&in.Ingress))
+	*out = *(*core.LoadBalancerStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4973,7 +4529,7 @@ func Convert_v1_LoadBalancerStatus_To_core_LoadBalancerStatus(in *corev1.LoadBal
 }
 
 func autoConvert_core_LoadBalancerStatus_To_v1_LoadBalancerStatus(in *core.LoadBalancerStatus, out *corev1.LoadBalancerStatus, s conversion.Scope) error {
-	out.Ingress = *(*[]corev1.LoadBalancerIngress)(unsafe.Pointer(&in.Ingress))
+	*out = *(*corev1.LoadBalancerStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4983,7 +4539,7 @@ func Convert_core_LoadBalancerStatus_To_v1_LoadBalancerStatus(in *core.LoadBalan
 }
 
 func autoConvert_v1_LocalObjectReference_To_core_LocalObjectReference(in *corev1.LocalObjectReference, out *core.LocalObjectReference, s conversion.Scope) error {
-	out.Name = in.Name
+	*out = *(*core.LocalObjectReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -4993,7 +4549,7 @@ func Convert_v1_LocalObjectReference_To_core_LocalObjectReference(in *corev1.Loc
 }
 
 func autoConvert_core_LocalObjectReference_To_v1_LocalObjectReference(in *core.LocalObjectReference, out *corev1.LocalObjectReference, s conversion.Scope) error {
-	out.Name = in.Name
+	*out = *(*corev1.LocalObjectReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5003,8 +4559,7 @@ func Convert_core_LocalObjectReference_To_v1_LocalObjectReference(in *core.Local
 }
 
 func autoConvert_v1_LocalVolumeSource_To_core_LocalVolumeSource(in *corev1.LocalVolumeSource, out *core.LocalVolumeSource, s conversion.Scope) error {
-	out.Path = in.Path
-	out.FSType = (*string)(unsafe.Pointer(in.FSType))
+	*out = *(*core.LocalVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5014,8 +4569,7 @@ func Convert_v1_LocalVolumeSource_To_core_LocalVolumeSource(in *corev1.LocalVolu
 }
 
 func autoConvert_core_LocalVolumeSource_To_v1_LocalVolumeSource(in *core.LocalVolumeSource, out *corev1.LocalVolumeSource, s conversion.Scope) error {
-	out.Path = in.Path
-	out.FSType = (*string)(unsafe.Pointer(in.FSType))
+	*out = *(*corev1.LocalVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5025,8 +4579,7 @@ func Convert_core_LocalVolumeSource_To_v1_LocalVolumeSource(in *core.LocalVolume
 }
 
 func autoConvert_v1_ModifyVolumeStatus_To_core_ModifyVolumeStatus(in *corev1.ModifyVolumeStatus, out *core.ModifyVolumeStatus, s conversion.Scope) error {
-	out.TargetVolumeAttributesClassName = in.TargetVolumeAttributesClassName
-	out.Status = core.PersistentVolumeClaimModifyVolumeStatus(in.Status)
+	*out = *(*core.ModifyVolumeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5036,8 +4589,7 @@ func Convert_v1_ModifyVolumeStatus_To_core_ModifyVolumeStatus(in *corev1.ModifyV
 }
 
 func autoConvert_core_ModifyVolumeStatus_To_v1_ModifyVolumeStatus(in *core.ModifyVolumeStatus, out *corev1.ModifyVolumeStatus, s conversion.Scope) error {
-	out.TargetVolumeAttributesClassName = in.TargetVolumeAttributesClassName
-	out.Status = corev1.PersistentVolumeClaimModifyVolumeStatus(in.Status)
+	*out = *(*corev1.ModifyVolumeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5047,9 +4599,7 @@ func Convert_core_ModifyVolumeStatus_To_v1_ModifyVolumeStatus(in *core.ModifyVol
 }
 
 func autoConvert_v1_NFSVolumeSource_To_core_NFSVolumeSource(in *corev1.NFSVolumeSource, out *core.NFSVolumeSource, s conversion.Scope) error {
-	out.Server = in.Server
-	out.Path = in.Path
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.NFSVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5059,9 +4609,7 @@ func Convert_v1_NFSVolumeSource_To_core_NFSVolumeSource(in *corev1.NFSVolumeSour
 }
 
 func autoConvert_core_NFSVolumeSource_To_v1_NFSVolumeSource(in *core.NFSVolumeSource, out *corev1.NFSVolumeSource, s conversion.Scope) error {
-	out.Server = in.Server
-	out.Path = in.Path
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.NFSVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5103,11 +4651,7 @@ func Convert_core_Namespace_To_v1_Namespace(in *core.Namespace, out *corev1.Name
 }
 
 func autoConvert_v1_NamespaceCondition_To_core_NamespaceCondition(in *corev1.NamespaceCondition, out *core.NamespaceCondition, s conversion.Scope) error {
-	out.Type = core.NamespaceConditionType(in.Type)
-	out.Status = core.ConditionStatus(in.Status)
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*core.NamespaceCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5117,11 +4661,7 @@ func Convert_v1_NamespaceCondition_To_core_NamespaceCondition(in *corev1.Namespa
 }
 
 func autoConvert_core_NamespaceCondition_To_v1_NamespaceCondition(in *core.NamespaceCondition, out *corev1.NamespaceCondition, s conversion.Scope) error {
-	out.Type = corev1.NamespaceConditionType(in.Type)
-	out.Status = corev1.ConditionStatus(in.Status)
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*corev1.NamespaceCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5153,7 +4693,7 @@ func Convert_core_NamespaceList_To_v1_NamespaceList(in *core.NamespaceList, out 
 }
 
 func autoConvert_v1_NamespaceSpec_To_core_NamespaceSpec(in *corev1.NamespaceSpec, out *core.NamespaceSpec, s conversion.Scope) error {
-	out.Finalizers = *(*[]core.FinalizerName)(unsafe.Pointer(&in.Finalizers))
+	*out = *(*core.NamespaceSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5163,7 +4703,7 @@ func Convert_v1_NamespaceSpec_To_core_NamespaceSpec(in *corev1.NamespaceSpec, ou
 }
 
 func autoConvert_core_NamespaceSpec_To_v1_NamespaceSpec(in *core.NamespaceSpec, out *corev1.NamespaceSpec, s conversion.Scope) error {
-	out.Finalizers = *(*[]corev1.FinalizerName)(unsafe.Pointer(&in.Finalizers))
+	*out = *(*corev1.NamespaceSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5173,8 +4713,7 @@ func Convert_core_NamespaceSpec_To_v1_NamespaceSpec(in *core.NamespaceSpec, out 
 }
 
 func autoConvert_v1_NamespaceStatus_To_core_NamespaceStatus(in *corev1.NamespaceStatus, out *core.NamespaceStatus, s conversion.Scope) error {
-	out.Phase = core.NamespacePhase(in.Phase)
-	out.Conditions = *(*[]core.NamespaceCondition)(unsafe.Pointer(&in.Conditions))
+	*out = *(*core.NamespaceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5184,8 +4723,7 @@ func Convert_v1_NamespaceStatus_To_core_NamespaceStatus(in *corev1.NamespaceStat
 }
 
 func autoConvert_core_NamespaceStatus_To_v1_NamespaceStatus(in *core.NamespaceStatus, out *corev1.NamespaceStatus, s conversion.Scope) error {
-	out.Phase = corev1.NamespacePhase(in.Phase)
-	out.Conditions = *(*[]corev1.NamespaceCondition)(unsafe.Pointer(&in.Conditions))
+	*out = *(*corev1.NamespaceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5227,8 +4765,7 @@ func Convert_core_Node_To_v1_Node(in *core.Node, out *corev1.Node, s conversion.
 }
 
 func autoConvert_v1_NodeAddress_To_core_NodeAddress(in *corev1.NodeAddress, out *core.NodeAddress, s conversion.Scope) error {
-	out.Type = core.NodeAddressType(in.Type)
-	out.Address = in.Address
+	*out = *(*core.NodeAddress)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5238,8 +4775,7 @@ func Convert_v1_NodeAddress_To_core_NodeAddress(in *corev1.NodeAddress, out *cor
 }
 
 func autoConvert_core_NodeAddress_To_v1_NodeAddress(in *core.NodeAddress, out *corev1.NodeAddress, s conversion.Scope) error {
-	out.Type = corev1.NodeAddressType(in.Type)
-	out.Address = in.Address
+	*out = *(*corev1.NodeAddress)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5249,8 +4785,7 @@ func Convert_core_NodeAddress_To_v1_NodeAddress(in *core.NodeAddress, out *corev
 }
 
 func autoConvert_v1_NodeAffinity_To_core_NodeAffinity(in *corev1.NodeAffinity, out *core.NodeAffinity, s conversion.Scope) error {
-	out.RequiredDuringSchedulingIgnoredDuringExecution = (*core.NodeSelector)(unsafe.Pointer(in.RequiredDuringSchedulingIgnoredDuringExecution))
-	out.PreferredDuringSchedulingIgnoredDuringExecution = *(*[]core.PreferredSchedulingTerm)(unsafe.Pointer(&in.PreferredDuringSchedulingIgnoredDuringExecution))
+	*out = *(*core.NodeAffinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5260,8 +4795,7 @@ func Convert_v1_NodeAffinity_To_core_NodeAffinity(in *corev1.NodeAffinity, out *
 }
 
 func autoConvert_core_NodeAffinity_To_v1_NodeAffinity(in *core.NodeAffinity, out *corev1.NodeAffinity, s conversion.Scope) error {
-	out.RequiredDuringSchedulingIgnoredDuringExecution = (*corev1.NodeSelector)(unsafe.Pointer(in.RequiredDuringSchedulingIgnoredDuringExecution))
-	out.PreferredDuringSchedulingIgnoredDuringExecution = *(*[]corev1.PreferredSchedulingTerm)(unsafe.Pointer(&in.PreferredDuringSchedulingIgnoredDuringExecution))
+	*out = *(*corev1.NodeAffinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5270,10 +4804,48 @@ func Convert_core_NodeAffinity_To_v1_NodeAffinity(in *core.NodeAffinity, out *co
 	return autoConvert_core_NodeAffinity_To_v1_NodeAffinity(in, out, s)
 }
 
+func autoConvert_v1_NodeAllocatableMappedResources_To_core_NodeAllocatableMappedResources(in *corev1.NodeAllocatableMappedResources, out *core.NodeAllocatableMappedResources, s conversion.Scope) error {
+	*out = *(*core.NodeAllocatableMappedResources)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_NodeAllocatableMappedResources_To_core_NodeAllocatableMappedResources is an autogenerated conversion function.
+func Convert_v1_NodeAllocatableMappedResources_To_core_NodeAllocatableMappedResources(in *corev1.NodeAllocatableMappedResources, out *core.NodeAllocatableMappedResources, s conversion.Scope) error {
+	return autoConvert_v1_NodeAllocatableMappedResources_To_core_NodeAllocatableMappedResources(in, out, s)
+}
+
+func autoConvert_core_NodeAllocatableMappedResources_To_v1_NodeAllocatableMappedResources(in *core.NodeAllocatableMappedResources, out *corev1.NodeAllocatableMappedResources, s conversion.Scope) error {
+	*out = *(*corev1.NodeAllocatableMappedResources)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_core_NodeAllocatableMappedResources_To_v1_NodeAllocatableMappedResources is an autogenerated conversion function.
+func Convert_core_NodeAllocatableMappedResources_To_v1_NodeAllocatableMappedResources(in *core.NodeAllocatableMappedResources, out *corev1.NodeAllocatableMappedResources, s conversion.Scope) error {
+	return autoConvert_core_NodeAllocatableMappedResources_To_v1_NodeAllocatableMappedResources(in, out, s)
+}
+
+func autoConvert_v1_NodeAllocatableOverheadResources_To_core_NodeAllocatableOverheadResources(in *corev1.NodeAllocatableOverheadResources, out *core.NodeAllocatableOverheadResources, s conversion.Scope) error {
+	*out = *(*core.NodeAllocatableOverheadResources)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_NodeAllocatableOverheadResources_To_core_NodeAllocatableOverheadResources is an autogenerated conversion function.
+func Convert_v1_NodeAllocatableOverheadResources_To_core_NodeAllocatableOverheadResources(in *corev1.NodeAllocatableOverheadResources, out *core.NodeAllocatableOverheadResources, s conversion.Scope) error {
+	return autoConvert_v1_NodeAllocatableOverheadResources_To_core_NodeAllocatableOverheadResources(in, out, s)
+}
+
+func autoConvert_core_NodeAllocatableOverheadResources_To_v1_NodeAllocatableOverheadResources(in *core.NodeAllocatableOverheadResources, out *corev1.NodeAllocatableOverheadResources, s conversion.Scope) error {
+	*out = *(*corev1.NodeAllocatableOverheadResources)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_core_NodeAllocatableOverheadResources_To_v1_NodeAllocatableOverheadResources is an autogenerated conversion function.
+func Convert_core_NodeAllocatableOverheadResources_To_v1_NodeAllocatableOverheadResources(in *core.NodeAllocatableOverheadResources, out *corev1.NodeAllocatableOverheadResources, s conversion.Scope) error {
+	return autoConvert_core_NodeAllocatableOverheadResources_To_v1_NodeAllocatableOverheadResources(in, out, s)
+}
+
 func autoConvert_v1_NodeAllocatableResourceClaimStatus_To_core_NodeAllocatableResourceClaimStatus(in *corev1.NodeAllocatableResourceClaimStatus, out *core.NodeAllocatableResourceClaimStatus, s conversion.Scope) error {
-	out.ResourceClaimName = in.ResourceClaimName
-	out.Containers = *(*[]string)(unsafe.Pointer(&in.Containers))
-	out.Resources = *(*map[core.ResourceName]resource.Quantity)(unsafe.Pointer(&in.Resources))
+	*out = *(*core.NodeAllocatableResourceClaimStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5283,9 +4855,7 @@ func Convert_v1_NodeAllocatableResourceClaimStatus_To_core_NodeAllocatableResour
 }
 
 func autoConvert_core_NodeAllocatableResourceClaimStatus_To_v1_NodeAllocatableResourceClaimStatus(in *core.NodeAllocatableResourceClaimStatus, out *corev1.NodeAllocatableResourceClaimStatus, s conversion.Scope) error {
-	out.ResourceClaimName = in.ResourceClaimName
-	out.Containers = *(*[]string)(unsafe.Pointer(&in.Containers))
-	out.Resources = *(*map[corev1.ResourceName]resource.Quantity)(unsafe.Pointer(&in.Resources))
+	*out = *(*corev1.NodeAllocatableResourceClaimStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5295,12 +4865,7 @@ func Convert_core_NodeAllocatableResourceClaimStatus_To_v1_NodeAllocatableResour
 }
 
 func autoConvert_v1_NodeCondition_To_core_NodeCondition(in *corev1.NodeCondition, out *core.NodeCondition, s conversion.Scope) error {
-	out.Type = core.NodeConditionType(in.Type)
-	out.Status = core.ConditionStatus(in.Status)
-	out.LastHeartbeatTime = in.LastHeartbeatTime
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*core.NodeCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5310,12 +4875,7 @@ func Convert_v1_NodeCondition_To_core_NodeCondition(in *corev1.NodeCondition, ou
 }
 
 func autoConvert_core_NodeCondition_To_v1_NodeCondition(in *core.NodeCondition, out *corev1.NodeCondition, s conversion.Scope) error {
-	out.Type = corev1.NodeConditionType(in.Type)
-	out.Status = corev1.ConditionStatus(in.Status)
-	out.LastHeartbeatTime = in.LastHeartbeatTime
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*corev1.NodeCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5325,7 +4885,7 @@ func Convert_core_NodeCondition_To_v1_NodeCondition(in *core.NodeCondition, out 
 }
 
 func autoConvert_v1_NodeConfigSource_To_core_NodeConfigSource(in *corev1.NodeConfigSource, out *core.NodeConfigSource, s conversion.Scope) error {
-	out.ConfigMap = (*core.ConfigMapNodeConfigSource)(unsafe.Pointer(in.ConfigMap))
+	*out = *(*core.NodeConfigSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5335,7 +4895,7 @@ func Convert_v1_NodeConfigSource_To_core_NodeConfigSource(in *corev1.NodeConfigS
 }
 
 func autoConvert_core_NodeConfigSource_To_v1_NodeConfigSource(in *core.NodeConfigSource, out *corev1.NodeConfigSource, s conversion.Scope) error {
-	out.ConfigMap = (*corev1.ConfigMapNodeConfigSource)(unsafe.Pointer(in.ConfigMap))
+	*out = *(*corev1.NodeConfigSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5345,10 +4905,7 @@ func Convert_core_NodeConfigSource_To_v1_NodeConfigSource(in *core.NodeConfigSou
 }
 
 func autoConvert_v1_NodeConfigStatus_To_core_NodeConfigStatus(in *corev1.NodeConfigStatus, out *core.NodeConfigStatus, s conversion.Scope) error {
-	out.Assigned = (*core.NodeConfigSource)(unsafe.Pointer(in.Assigned))
-	out.Active = (*core.NodeConfigSource)(unsafe.Pointer(in.Active))
-	out.LastKnownGood = (*core.NodeConfigSource)(unsafe.Pointer(in.LastKnownGood))
-	out.Error = in.Error
+	*out = *(*core.NodeConfigStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5358,10 +4915,7 @@ func Convert_v1_NodeConfigStatus_To_core_NodeConfigStatus(in *corev1.NodeConfigS
 }
 
 func autoConvert_core_NodeConfigStatus_To_v1_NodeConfigStatus(in *core.NodeConfigStatus, out *corev1.NodeConfigStatus, s conversion.Scope) error {
-	out.Assigned = (*corev1.NodeConfigSource)(unsafe.Pointer(in.Assigned))
-	out.Active = (*corev1.NodeConfigSource)(unsafe.Pointer(in.Active))
-	out.LastKnownGood = (*corev1.NodeConfigSource)(unsafe.Pointer(in.LastKnownGood))
-	out.Error = in.Error
+	*out = *(*corev1.NodeConfigStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5371,9 +4925,7 @@ func Convert_core_NodeConfigStatus_To_v1_NodeConfigStatus(in *core.NodeConfigSta
 }
 
 func autoConvert_v1_NodeDaemonEndpoints_To_core_NodeDaemonEndpoints(in *corev1.NodeDaemonEndpoints, out *core.NodeDaemonEndpoints, s conversion.Scope) error {
-	if err := Convert_v1_DaemonEndpoint_To_core_DaemonEndpoint(&in.KubeletEndpoint, &out.KubeletEndpoint, s); err != nil {
-		return err
-	}
+	*out = *(*core.NodeDaemonEndpoints)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5383,9 +4935,7 @@ func Convert_v1_NodeDaemonEndpoints_To_core_NodeDaemonEndpoints(in *corev1.NodeD
 }
 
 func autoConvert_core_NodeDaemonEndpoints_To_v1_NodeDaemonEndpoints(in *core.NodeDaemonEndpoints, out *corev1.NodeDaemonEndpoints, s conversion.Scope) error {
-	if err := Convert_core_DaemonEndpoint_To_v1_DaemonEndpoint(&in.KubeletEndpoint, &out.KubeletEndpoint, s); err != nil {
-		return err
-	}
+	*out = *(*corev1.NodeDaemonEndpoints)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5395,7 +4945,7 @@ func Convert_core_NodeDaemonEndpoints_To_v1_NodeDaemonEndpoints(in *core.NodeDae
 }
 
 func autoConvert_v1_NodeFeatures_To_core_NodeFeatures(in *corev1.NodeFeatures, out *core.NodeFeatures, s conversion.Scope) error {
-	out.SupplementalGroupsPolicy = (*bool)(unsafe.Pointer(in.SupplementalGroupsPolicy))
+	*out = *(*core.NodeFeatures)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5405,7 +4955,7 @@ func Convert_v1_NodeFeatures_To_core_NodeFeatures(in *corev1.NodeFeatures, out *
 }
 
 func autoConvert_core_NodeFeatures_To_v1_NodeFeatures(in *core.NodeFeatures, out *corev1.NodeFeatures, s conversion.Scope) error {
-	out.SupplementalGroupsPolicy = (*bool)(unsafe.Pointer(in.SupplementalGroupsPolicy))
+	*out = *(*corev1.NodeFeatures)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5456,6 +5006,26 @@ func Convert_core_NodeList_To_v1_NodeList(in *core.NodeList, out *corev1.NodeLis
 	return autoConvert_core_NodeList_To_v1_NodeList(in, out, s)
 }
 
+func autoConvert_v1_NodePodPreemptionPolicy_To_core_NodePodPreemptionPolicy(in *corev1.NodePodPreemptionPolicy, out *core.NodePodPreemptionPolicy, s conversion.Scope) error {
+	*out = *(*core.NodePodPreemptionPolicy)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_NodePodPreemptionPolicy_To_core_NodePodPreemptionPolicy is an autogenerated conversion function.
+func Convert_v1_NodePodPreemptionPolicy_To_core_NodePodPreemptionPolicy(in *corev1.NodePodPreemptionPolicy, out *core.NodePodPreemptionPolicy, s conversion.Scope) error {
+	return autoConvert_v1_NodePodPreemptionPolicy_To_core_NodePodPreemptionPolicy(in, out, s)
+}
+
+func autoConvert_core_NodePodPreemptionPolicy_To_v1_NodePodPreemptionPolicy(in *core.NodePodPreemptionPolicy, out *corev1.NodePodPreemptionPolicy, s conversion.Scope) error {
+	*out = *(*corev1.NodePodPreemptionPolicy)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_core_NodePodPreemptionPolicy_To_v1_NodePodPreemptionPolicy is an autogenerated conversion function.
+func Convert_core_NodePodPreemptionPolicy_To_v1_NodePodPreemptionPolicy(in *core.NodePodPreemptionPolicy, out *corev1.NodePodPreemptionPolicy, s conversion.Scope) error {
+	return autoConvert_core_NodePodPreemptionPolicy_To_v1_NodePodPreemptionPolicy(in, out, s)
+}
+
 func autoConvert_v1_NodeProxyOptions_To_core_NodeProxyOptions(in *corev1.NodeProxyOptions, out *core.NodeProxyOptions, s conversion.Scope) error {
 	out.Path = in.Path
 	return nil
@@ -5495,8 +5065,7 @@ func Convert_url_Values_To_v1_NodeProxyOptions(in *url.Values, out *corev1.NodeP
 }
 
 func autoConvert_v1_NodeRuntimeHandler_To_core_NodeRuntimeHandler(in *corev1.NodeRuntimeHandler, out *core.NodeRuntimeHandler, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Features = (*core.NodeRuntimeHandlerFeatures)(unsafe.Pointer(in.Features))
+	*out = *(*core.NodeRuntimeHandler)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5506,8 +5075,7 @@ func Convert_v1_NodeRuntimeHandler_To_core_NodeRuntimeHandler(in *corev1.NodeRun
 }
 
 func autoConvert_core_NodeRuntimeHandler_To_v1_NodeRuntimeHandler(in *core.NodeRuntimeHandler, out *corev1.NodeRuntimeHandler, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Features = (*corev1.NodeRuntimeHandlerFeatures)(unsafe.Pointer(in.Features))
+	*out = *(*corev1.NodeRuntimeHandler)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5517,8 +5085,7 @@ func Convert_core_NodeRuntimeHandler_To_v1_NodeRuntimeHandler(in *core.NodeRunti
 }
 
 func autoConvert_v1_NodeRuntimeHandlerFeatures_To_core_NodeRuntimeHandlerFeatures(in *corev1.NodeRuntimeHandlerFeatures, out *core.NodeRuntimeHandlerFeatures, s conversion.Scope) error {
-	out.RecursiveReadOnlyMounts = (*bool)(unsafe.Pointer(in.RecursiveReadOnlyMounts))
-	out.UserNamespaces = (*bool)(unsafe.Pointer(in.UserNamespaces))
+	*out = *(*core.NodeRuntimeHandlerFeatures)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5528,8 +5095,7 @@ func Convert_v1_NodeRuntimeHandlerFeatures_To_core_NodeRuntimeHandlerFeatures(in
 }
 
 func autoConvert_core_NodeRuntimeHandlerFeatures_To_v1_NodeRuntimeHandlerFeatures(in *core.NodeRuntimeHandlerFeatures, out *corev1.NodeRuntimeHandlerFeatures, s conversion.Scope) error {
-	out.RecursiveReadOnlyMounts = (*bool)(unsafe.Pointer(in.RecursiveReadOnlyMounts))
-	out.UserNamespaces = (*bool)(unsafe.Pointer(in.UserNamespaces))
+	*out = *(*corev1.NodeRuntimeHandlerFeatures)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5539,7 +5105,7 @@ func Convert_core_NodeRuntimeHandlerFeatures_To_v1_NodeRuntimeHandlerFeatures(in
 }
 
 func autoConvert_v1_NodeSelector_To_core_NodeSelector(in *corev1.NodeSelector, out *core.NodeSelector, s conversion.Scope) error {
-	out.NodeSelectorTerms = *(*[]core.NodeSelectorTerm)(unsafe.Pointer(&in.NodeSelectorTerms))
+	*out = *(*core.NodeSelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5549,7 +5115,7 @@ func Convert_v1_NodeSelector_To_core_NodeSelector(in *corev1.NodeSelector, out *
 }
 
 func autoConvert_core_NodeSelector_To_v1_NodeSelector(in *core.NodeSelector, out *corev1.NodeSelector, s conversion.Scope) error {
-	out.NodeSelectorTerms = *(*[]corev1.NodeSelectorTerm)(unsafe.Pointer(&in.NodeSelectorTerms))
+	*out = *(*corev1.NodeSelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5559,9 +5125,7 @@ func Convert_core_NodeSelector_To_v1_NodeSelector(in *core.NodeSelector, out *co
 }
 
 func autoConvert_v1_NodeSelectorRequirement_To_core_NodeSelectorRequirement(in *corev1.NodeSelectorRequirement, out *core.NodeSelectorRequirement, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Operator = core.NodeSelectorOperator(in.Operator)
-	out.Values = *(*[]string)(unsafe.Pointer(&in.Values))
+	*out = *(*core.NodeSelectorRequirement)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5571,9 +5135,7 @@ func Convert_v1_NodeSelectorRequirement_To_core_NodeSelectorRequirement(in *core
 }
 
 func autoConvert_core_NodeSelectorRequirement_To_v1_NodeSelectorRequirement(in *core.NodeSelectorRequirement, out *corev1.NodeSelectorRequirement, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Operator = corev1.NodeSelectorOperator(in.Operator)
-	out.Values = *(*[]string)(unsafe.Pointer(&in.Values))
+	*out = *(*corev1.NodeSelectorRequirement)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5583,8 +5145,7 @@ func Convert_core_NodeSelectorRequirement_To_v1_NodeSelectorRequirement(in *core
 }
 
 func autoConvert_v1_NodeSelectorTerm_To_core_NodeSelectorTerm(in *corev1.NodeSelectorTerm, out *core.NodeSelectorTerm, s conversion.Scope) error {
-	out.MatchExpressions = *(*[]core.NodeSelectorRequirement)(unsafe.Pointer(&in.MatchExpressions))
-	out.MatchFields = *(*[]core.NodeSelectorRequirement)(unsafe.Pointer(&in.MatchFields))
+	*out = *(*core.NodeSelectorTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5594,8 +5155,7 @@ func Convert_v1_NodeSelectorTerm_To_core_NodeSelectorTerm(in *corev1.NodeSelecto
 }
 
 func autoConvert_core_NodeSelectorTerm_To_v1_NodeSelectorTerm(in *core.NodeSelectorTerm, out *corev1.NodeSelectorTerm, s conversion.Scope) error {
-	out.MatchExpressions = *(*[]corev1.NodeSelectorRequirement)(unsafe.Pointer(&in.MatchExpressions))
-	out.MatchFields = *(*[]corev1.NodeSelectorRequirement)(unsafe.Pointer(&in.MatchFields))
+	*out = *(*corev1.NodeSelectorTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5612,6 +5172,7 @@ func autoConvert_v1_NodeSpec_To_core_NodeSpec(in *corev1.NodeSpec, out *core.Nod
 	out.Taints = *(*[]core.Taint)(unsafe.Pointer(&in.Taints))
 	out.ConfigSource = (*core.NodeConfigSource)(unsafe.Pointer(in.ConfigSource))
 	out.DoNotUseExternalID = in.DoNotUseExternalID
+	out.PodPreemptionPolicy = (*core.NodePodPreemptionPolicy)(unsafe.Pointer(in.PodPreemptionPolicy))
 	return nil
 }
 
@@ -5622,28 +5183,12 @@ func autoConvert_core_NodeSpec_To_v1_NodeSpec(in *core.NodeSpec, out *corev1.Nod
 	out.Taints = *(*[]corev1.Taint)(unsafe.Pointer(&in.Taints))
 	out.ConfigSource = (*corev1.NodeConfigSource)(unsafe.Pointer(in.ConfigSource))
 	out.DoNotUseExternalID = in.DoNotUseExternalID
+	out.PodPreemptionPolicy = (*corev1.NodePodPreemptionPolicy)(unsafe.Pointer(in.PodPreemptionPolicy))
 	return nil
 }
 
 func autoConvert_v1_NodeStatus_To_core_NodeStatus(in *corev1.NodeStatus, out *core.NodeStatus, s conversion.Scope) error {
-	out.Capacity = *(*core.ResourceList)(unsafe.Pointer(&in.Capacity))
-	out.Allocatable = *(*core.ResourceList)(unsafe.Pointer(&in.Allocatable))
-	out.Phase = core.NodePhase(in.Phase)
-	out.Conditions = *(*[]core.NodeCondition)(unsafe.Pointer(&in.Conditions))
-	out.Addresses = *(*[]core.NodeAddress)(unsafe.Pointer(&in.Addresses))
-	if err := Convert_v1_NodeDaemonEndpoints_To_core_NodeDaemonEndpoints(&in.DaemonEndpoints, &out.DaemonEndpoints, s); err != nil {
-		return err
-	}
-	if err := Convert_v1_NodeSystemInfo_To_core_NodeSystemInfo(&in.NodeInfo, &out.NodeInfo, s); err != nil {
-		return err
-	}
-	out.Images = *(*[]core.ContainerImage)(unsafe.Pointer(&in.Images))
-	out.VolumesInUse = *(*[]core.UniqueVolumeName)(unsafe.Pointer(&in.VolumesInUse))
-	out.VolumesAttached = *(*[]core.AttachedVolume)(unsafe.Pointer(&in.VolumesAttached))
-	out.Config = (*core.NodeConfigStatus)(unsafe.Pointer(in.Config))
-	out.RuntimeHandlers = *(*[]core.NodeRuntimeHandler)(unsafe.Pointer(&in.RuntimeHandlers))
-	out.Features = (*core.NodeFeatures)(unsafe.Pointer(in.Features))
-	out.DeclaredFeatures = *(*[]string)(unsafe.Pointer(&in.DeclaredFeatures))
+	*out = *(*core.NodeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5653,24 +5198,7 @@ func Convert_v1_NodeStatus_To_core_NodeStatus(in *corev1.NodeStatus, out *core.N
 }
 
 func autoConvert_core_NodeStatus_To_v1_NodeStatus(in *core.NodeStatus, out *corev1.NodeStatus, s conversion.Scope) error {
-	out.Capacity = *(*corev1.ResourceList)(unsafe.Pointer(&in.Capacity))
-	out.Allocatable = *(*corev1.ResourceList)(unsafe.Pointer(&in.Allocatable))
-	out.Phase = corev1.NodePhase(in.Phase)
-	out.Conditions = *(*[]corev1.NodeCondition)(unsafe.Pointer(&in.Conditions))
-	out.Addresses = *(*[]corev1.NodeAddress)(unsafe.Pointer(&in.Addresses))
-	if err := Convert_core_NodeDaemonEndpoints_To_v1_NodeDaemonEndpoints(&in.DaemonEndpoints, &out.DaemonEndpoints, s); err != nil {
-		return err
-	}
-	if err := Convert_core_NodeSystemInfo_To_v1_NodeSystemInfo(&in.NodeInfo, &out.NodeInfo, s); err != nil {
-		return err
-	}
-	out.Images = *(*[]corev1.ContainerImage)(unsafe.Pointer(&in.Images))
-	out.VolumesInUse = *(*[]corev1.UniqueVolumeName)(unsafe.Pointer(&in.VolumesInUse))
-	out.VolumesAttached = *(*[]corev1.AttachedVolume)(unsafe.Pointer(&in.VolumesAttached))
-	out.Config = (*corev1.NodeConfigStatus)(unsafe.Pointer(in.Config))
-	out.RuntimeHandlers = *(*[]corev1.NodeRuntimeHandler)(unsafe.Pointer(&in.RuntimeHandlers))
-	out.Features = (*corev1.NodeFeatures)(unsafe.Pointer(in.Features))
-	out.DeclaredFeatures = *(*[]string)(unsafe.Pointer(&in.DeclaredFeatures))
+	*out = *(*corev1.NodeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5680,7 +5208,7 @@ func Convert_core_NodeStatus_To_v1_NodeStatus(in *core.NodeStatus, out *corev1.N
 }
 
 func autoConvert_v1_NodeSwapStatus_To_core_NodeSwapStatus(in *corev1.NodeSwapStatus, out *core.NodeSwapStatus, s conversion.Scope) error {
-	out.Capacity = (*int64)(unsafe.Pointer(in.Capacity))
+	*out = *(*core.NodeSwapStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5690,7 +5218,7 @@ func Convert_v1_NodeSwapStatus_To_core_NodeSwapStatus(in *corev1.NodeSwapStatus,
 }
 
 func autoConvert_core_NodeSwapStatus_To_v1_NodeSwapStatus(in *core.NodeSwapStatus, out *corev1.NodeSwapStatus, s conversion.Scope) error {
-	out.Capacity = (*int64)(unsafe.Pointer(in.Capacity))
+	*out = *(*corev1.NodeSwapStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5700,17 +5228,7 @@ func Convert_core_NodeSwapStatus_To_v1_NodeSwapStatus(in *core.NodeSwapStatus, o
 }
 
 func autoConvert_v1_NodeSystemInfo_To_core_NodeSystemInfo(in *corev1.NodeSystemInfo, out *core.NodeSystemInfo, s conversion.Scope) error {
-	out.MachineID = in.MachineID
-	out.SystemUUID = in.SystemUUID
-	out.BootID = in.BootID
-	out.KernelVersion = in.KernelVersion
-	out.OSImage = in.OSImage
-	out.ContainerRuntimeVersion = in.ContainerRuntimeVersion
-	out.KubeletVersion = in.KubeletVersion
-	out.KubeProxyVersion = in.KubeProxyVersion
-	out.OperatingSystem = in.OperatingSystem
-	out.Architecture = in.Architecture
-	out.Swap = (*core.NodeSwapStatus)(unsafe.Pointer(in.Swap))
+	*out = *(*core.NodeSystemInfo)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5720,17 +5238,7 @@ func Convert_v1_NodeSystemInfo_To_core_NodeSystemInfo(in *corev1.NodeSystemInfo,
 }
 
 func autoConvert_core_NodeSystemInfo_To_v1_NodeSystemInfo(in *core.NodeSystemInfo, out *corev1.NodeSystemInfo, s conversion.Scope) error {
-	out.MachineID = in.MachineID
-	out.SystemUUID = in.SystemUUID
-	out.BootID = in.BootID
-	out.KernelVersion = in.KernelVersion
-	out.OSImage = in.OSImage
-	out.ContainerRuntimeVersion = in.ContainerRuntimeVersion
-	out.KubeletVersion = in.KubeletVersion
-	out.KubeProxyVersion = in.KubeProxyVersion
-	out.OperatingSystem = in.OperatingSystem
-	out.Architecture = in.Architecture
-	out.Swap = (*corev1.NodeSwapStatus)(unsafe.Pointer(in.Swap))
+	*out = *(*corev1.NodeSystemInfo)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5740,8 +5248,7 @@ func Convert_core_NodeSystemInfo_To_v1_NodeSystemInfo(in *core.NodeSystemInfo, o
 }
 
 func autoConvert_v1_ObjectFieldSelector_To_core_ObjectFieldSelector(in *corev1.ObjectFieldSelector, out *core.ObjectFieldSelector, s conversion.Scope) error {
-	out.APIVersion = in.APIVersion
-	out.FieldPath = in.FieldPath
+	*out = *(*core.ObjectFieldSelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5751,8 +5258,7 @@ func Convert_v1_ObjectFieldSelector_To_core_ObjectFieldSelector(in *corev1.Objec
 }
 
 func autoConvert_core_ObjectFieldSelector_To_v1_ObjectFieldSelector(in *core.ObjectFieldSelector, out *corev1.ObjectFieldSelector, s conversion.Scope) error {
-	out.APIVersion = in.APIVersion
-	out.FieldPath = in.FieldPath
+	*out = *(*corev1.ObjectFieldSelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5762,13 +5268,7 @@ func Convert_core_ObjectFieldSelector_To_v1_ObjectFieldSelector(in *core.ObjectF
 }
 
 func autoConvert_v1_ObjectReference_To_core_ObjectReference(in *corev1.ObjectReference, out *core.ObjectReference, s conversion.Scope) error {
-	out.Kind = in.Kind
-	out.Namespace = in.Namespace
-	out.Name = in.Name
-	out.UID = types.UID(in.UID)
-	out.APIVersion = in.APIVersion
-	out.ResourceVersion = in.ResourceVersion
-	out.FieldPath = in.FieldPath
+	*out = *(*core.ObjectReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5778,13 +5278,7 @@ func Convert_v1_ObjectReference_To_core_ObjectReference(in *corev1.ObjectReferen
 }
 
 func autoConvert_core_ObjectReference_To_v1_ObjectReference(in *core.ObjectReference, out *corev1.ObjectReference, s conversion.Scope) error {
-	out.Kind = in.Kind
-	out.Namespace = in.Namespace
-	out.Name = in.Name
-	out.UID = types.UID(in.UID)
-	out.APIVersion = in.APIVersion
-	out.ResourceVersion = in.ResourceVersion
-	out.FieldPath = in.FieldPath
+	*out = *(*corev1.ObjectReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5858,12 +5352,7 @@ func Convert_core_PersistentVolumeClaim_To_v1_PersistentVolumeClaim(in *core.Per
 }
 
 func autoConvert_v1_PersistentVolumeClaimCondition_To_core_PersistentVolumeClaimCondition(in *corev1.PersistentVolumeClaimCondition, out *core.PersistentVolumeClaimCondition, s conversion.Scope) error {
-	out.Type = core.PersistentVolumeClaimConditionType(in.Type)
-	out.Status = core.ConditionStatus(in.Status)
-	out.LastProbeTime = in.LastProbeTime
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*core.PersistentVolumeClaimCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5873,12 +5362,7 @@ func Convert_v1_PersistentVolumeClaimCondition_To_core_PersistentVolumeClaimCond
 }
 
 func autoConvert_core_PersistentVolumeClaimCondition_To_v1_PersistentVolumeClaimCondition(in *core.PersistentVolumeClaimCondition, out *corev1.PersistentVolumeClaimCondition, s conversion.Scope) error {
-	out.Type = corev1.PersistentVolumeClaimConditionType(in.Type)
-	out.Status = corev1.ConditionStatus(in.Status)
-	out.LastProbeTime = in.LastProbeTime
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*corev1.PersistentVolumeClaimCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5910,17 +5394,7 @@ func Convert_core_PersistentVolumeClaimList_To_v1_PersistentVolumeClaimList(in *
 }
 
 func autoConvert_v1_PersistentVolumeClaimSpec_To_core_PersistentVolumeClaimSpec(in *corev1.PersistentVolumeClaimSpec, out *core.PersistentVolumeClaimSpec, s conversion.Scope) error {
-	out.AccessModes = *(*[]core.PersistentVolumeAccessMode)(unsafe.Pointer(&in.AccessModes))
-	out.Selector = (*metav1.LabelSelector)(unsafe.Pointer(in.Selector))
-	if err := Convert_v1_VolumeResourceRequirements_To_core_VolumeResourceRequirements(&in.Resources, &out.Resources, s); err != nil {
-		return err
-	}
-	out.VolumeName = in.VolumeName
-	out.StorageClassName = (*string)(unsafe.Pointer(in.StorageClassName))
-	out.VolumeMode = (*core.PersistentVolumeMode)(unsafe.Pointer(in.VolumeMode))
-	out.DataSource = (*core.TypedLocalObjectReference)(unsafe.Pointer(in.DataSource))
-	out.DataSourceRef = (*core.TypedObjectReference)(unsafe.Pointer(in.DataSourceRef))
-	out.VolumeAttributesClassName = (*string)(unsafe.Pointer(in.VolumeAttributesClassName))
+	*out = *(*core.PersistentVolumeClaimSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5930,17 +5404,7 @@ func Convert_v1_PersistentVolumeClaimSpec_To_core_PersistentVolumeClaimSpec(in *
 }
 
 func autoConvert_core_PersistentVolumeClaimSpec_To_v1_PersistentVolumeClaimSpec(in *core.PersistentVolumeClaimSpec, out *corev1.PersistentVolumeClaimSpec, s conversion.Scope) error {
-	out.AccessModes = *(*[]corev1.PersistentVolumeAccessMode)(unsafe.Pointer(&in.AccessModes))
-	out.Selector = (*metav1.LabelSelector)(unsafe.Pointer(in.Selector))
-	if err := Convert_core_VolumeResourceRequirements_To_v1_VolumeResourceRequirements(&in.Resources, &out.Resources, s); err != nil {
-		return err
-	}
-	out.VolumeName = in.VolumeName
-	out.StorageClassName = (*string)(unsafe.Pointer(in.StorageClassName))
-	out.VolumeMode = (*corev1.PersistentVolumeMode)(unsafe.Pointer(in.VolumeMode))
-	out.DataSource = (*corev1.TypedLocalObjectReference)(unsafe.Pointer(in.DataSource))
-	out.DataSourceRef = (*corev1.TypedObjectReference)(unsafe.Pointer(in.DataSourceRef))
-	out.VolumeAttributesClassName = (*string)(unsafe.Pointer(in.VolumeAttributesClassName))
+	*out = *(*corev1.PersistentVolumeClaimSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5950,14 +5414,7 @@ func Convert_core_PersistentVolumeClaimSpec_To_v1_PersistentVolumeClaimSpec(in *
 }
 
 func autoConvert_v1_PersistentVolumeClaimStatus_To_core_PersistentVolumeClaimStatus(in *corev1.PersistentVolumeClaimStatus, out *core.PersistentVolumeClaimStatus, s conversion.Scope) error {
-	out.Phase = core.PersistentVolumeClaimPhase(in.Phase)
-	out.AccessModes = *(*[]core.PersistentVolumeAccessMode)(unsafe.Pointer(&in.AccessModes))
-	out.Capacity = *(*core.ResourceList)(unsafe.Pointer(&in.Capacity))
-	out.Conditions = *(*[]core.PersistentVolumeClaimCondition)(unsafe.Pointer(&in.Conditions))
-	out.AllocatedResources = *(*core.ResourceList)(unsafe.Pointer(&in.AllocatedResources))
-	out.AllocatedResourceStatuses = *(*map[core.ResourceName]core.ClaimResourceStatus)(unsafe.Pointer(&in.AllocatedResourceStatuses))
-	out.CurrentVolumeAttributesClassName = (*string)(unsafe.Pointer(in.CurrentVolumeAttributesClassName))
-	out.ModifyVolumeStatus = (*core.ModifyVolumeStatus)(unsafe.Pointer(in.ModifyVolumeStatus))
+	*out = *(*core.PersistentVolumeClaimStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5967,14 +5424,7 @@ func Convert_v1_PersistentVolumeClaimStatus_To_core_PersistentVolumeClaimStatus(
 }
 
 func autoConvert_core_PersistentVolumeClaimStatus_To_v1_PersistentVolumeClaimStatus(in *core.PersistentVolumeClaimStatus, out *corev1.PersistentVolumeClaimStatus, s conversion.Scope) error {
-	out.Phase = corev1.PersistentVolumeClaimPhase(in.Phase)
-	out.AccessModes = *(*[]corev1.PersistentVolumeAccessMode)(unsafe.Pointer(&in.AccessModes))
-	out.Capacity = *(*corev1.ResourceList)(unsafe.Pointer(&in.Capacity))
-	out.Conditions = *(*[]corev1.PersistentVolumeClaimCondition)(unsafe.Pointer(&in.Conditions))
-	out.AllocatedResources = *(*corev1.ResourceList)(unsafe.Pointer(&in.AllocatedResources))
-	out.AllocatedResourceStatuses = *(*map[corev1.ResourceName]corev1.ClaimResourceStatus)(unsafe.Pointer(&in.AllocatedResourceStatuses))
-	out.CurrentVolumeAttributesClassName = (*string)(unsafe.Pointer(in.CurrentVolumeAttributesClassName))
-	out.ModifyVolumeStatus = (*corev1.ModifyVolumeStatus)(unsafe.Pointer(in.ModifyVolumeStatus))
+	*out = *(*corev1.PersistentVolumeClaimStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5984,10 +5434,7 @@ func Convert_core_PersistentVolumeClaimStatus_To_v1_PersistentVolumeClaimStatus(
 }
 
 func autoConvert_v1_PersistentVolumeClaimTemplate_To_core_PersistentVolumeClaimTemplate(in *corev1.PersistentVolumeClaimTemplate, out *core.PersistentVolumeClaimTemplate, s conversion.Scope) error {
-	out.ObjectMeta = in.ObjectMeta
-	if err := Convert_v1_PersistentVolumeClaimSpec_To_core_PersistentVolumeClaimSpec(&in.Spec, &out.Spec, s); err != nil {
-		return err
-	}
+	*out = *(*core.PersistentVolumeClaimTemplate)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -5997,10 +5444,7 @@ func Convert_v1_PersistentVolumeClaimTemplate_To_core_PersistentVolumeClaimTempl
 }
 
 func autoConvert_core_PersistentVolumeClaimTemplate_To_v1_PersistentVolumeClaimTemplate(in *core.PersistentVolumeClaimTemplate, out *corev1.PersistentVolumeClaimTemplate, s conversion.Scope) error {
-	out.ObjectMeta = in.ObjectMeta
-	if err := Convert_core_PersistentVolumeClaimSpec_To_v1_PersistentVolumeClaimSpec(&in.Spec, &out.Spec, s); err != nil {
-		return err
-	}
+	*out = *(*corev1.PersistentVolumeClaimTemplate)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6010,8 +5454,7 @@ func Convert_core_PersistentVolumeClaimTemplate_To_v1_PersistentVolumeClaimTempl
 }
 
 func autoConvert_v1_PersistentVolumeClaimVolumeSource_To_core_PersistentVolumeClaimVolumeSource(in *corev1.PersistentVolumeClaimVolumeSource, out *core.PersistentVolumeClaimVolumeSource, s conversion.Scope) error {
-	out.ClaimName = in.ClaimName
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.PersistentVolumeClaimVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6021,8 +5464,7 @@ func Convert_v1_PersistentVolumeClaimVolumeSource_To_core_PersistentVolumeClaimV
 }
 
 func autoConvert_core_PersistentVolumeClaimVolumeSource_To_v1_PersistentVolumeClaimVolumeSource(in *core.PersistentVolumeClaimVolumeSource, out *corev1.PersistentVolumeClaimVolumeSource, s conversion.Scope) error {
-	out.ClaimName = in.ClaimName
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.PersistentVolumeClaimVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6033,17 +5475,7 @@ func Convert_core_PersistentVolumeClaimVolumeSource_To_v1_PersistentVolumeClaimV
 
 func autoConvert_v1_PersistentVolumeList_To_core_PersistentVolumeList(in *corev1.PersistentVolumeList, out *core.PersistentVolumeList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]core.PersistentVolume, len(*in))
-		for i := range *in {
-			if err := Convert_v1_PersistentVolume_To_core_PersistentVolume(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]core.PersistentVolume)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -6054,17 +5486,7 @@ func Convert_v1_PersistentVolumeList_To_core_PersistentVolumeList(in *corev1.Per
 
 func autoConvert_core_PersistentVolumeList_To_v1_PersistentVolumeList(in *core.PersistentVolumeList, out *corev1.PersistentVolumeList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]corev1.PersistentVolume, len(*in))
-		for i := range *in {
-			if err := Convert_core_PersistentVolume_To_v1_PersistentVolume(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]corev1.PersistentVolume)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -6074,28 +5496,7 @@ func Convert_core_PersistentVolumeList_To_v1_PersistentVolumeList(in *core.Persi
 }
 
 func autoConvert_v1_PersistentVolumeSource_To_core_PersistentVolumeSource(in *corev1.PersistentVolumeSource, out *core.PersistentVolumeSource, s conversion.Scope) error {
-	out.GCEPersistentDisk = (*core.GCEPersistentDiskVolumeSource)(unsafe.Pointer(in.GCEPersistentDisk))
-	out.AWSElasticBlockStore = (*core.AWSElasticBlockStoreVolumeSource)(unsafe.Pointer(in.AWSElasticBlockStore))
-	out.HostPath = (*core.HostPathVolumeSource)(unsafe.Pointer(in.HostPath))
-	out.Glusterfs = (*core.GlusterfsPersistentVolumeSource)(unsafe.Pointer(in.Glusterfs))
-	out.NFS = (*core.NFSVolumeSource)(unsafe.Pointer(in.NFS))
-	out.RBD = (*core.RBDPersistentVolumeSource)(unsafe.Pointer(in.RBD))
-	out.ISCSI = (*core.ISCSIPersistentVolumeSource)(unsafe.Pointer(in.ISCSI))
-	out.Cinder = (*core.CinderPersistentVolumeSource)(unsafe.Pointer(in.Cinder))
-	out.CephFS = (*core.CephFSPersistentVolumeSource)(unsafe.Pointer(in.CephFS))
-	out.FC = (*core.FCVolumeSource)(unsafe.Pointer(in.FC))
-	out.Flocker = (*core.FlockerVolumeSource)(unsafe.Pointer(in.Flocker))
-	out.FlexVolume = (*core.FlexPersistentVolumeSource)(unsafe.Pointer(in.FlexVolume))
-	out.AzureFile = (*core.AzureFilePersistentVolumeSource)(unsafe.Pointer(in.AzureFile))
-	out.VsphereVolume = (*core.VsphereVirtualDiskVolumeSource)(unsafe.Pointer(in.VsphereVolume))
-	out.Quobyte = (*core.QuobyteVolumeSource)(unsafe.Pointer(in.Quobyte))
-	out.AzureDisk = (*core.AzureDiskVolumeSource)(unsafe.Pointer(in.AzureDisk))
-	out.PhotonPersistentDisk = (*core.PhotonPersistentDiskVolumeSource)(unsafe.Pointer(in.PhotonPersistentDisk))
-	out.PortworxVolume = (*core.PortworxVolumeSource)(unsafe.Pointer(in.PortworxVolume))
-	out.ScaleIO = (*core.ScaleIOPersistentVolumeSource)(unsafe.Pointer(in.ScaleIO))
-	out.Local = (*core.LocalVolumeSource)(unsafe.Pointer(in.Local))
-	out.StorageOS = (*core.StorageOSPersistentVolumeSource)(unsafe.Pointer(in.StorageOS))
-	out.CSI = (*core.CSIPersistentVolumeSource)(unsafe.Pointer(in.CSI))
+	*out = *(*core.PersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6105,28 +5506,7 @@ func Convert_v1_PersistentVolumeSource_To_core_PersistentVolumeSource(in *corev1
 }
 
 func autoConvert_core_PersistentVolumeSource_To_v1_PersistentVolumeSource(in *core.PersistentVolumeSource, out *corev1.PersistentVolumeSource, s conversion.Scope) error {
-	out.GCEPersistentDisk = (*corev1.GCEPersistentDiskVolumeSource)(unsafe.Pointer(in.GCEPersistentDisk))
-	out.AWSElasticBlockStore = (*corev1.AWSElasticBlockStoreVolumeSource)(unsafe.Pointer(in.AWSElasticBlockStore))
-	out.HostPath = (*corev1.HostPathVolumeSource)(unsafe.Pointer(in.HostPath))
-	out.Glusterfs = (*corev1.GlusterfsPersistentVolumeSource)(unsafe.Pointer(in.Glusterfs))
-	out.NFS = (*corev1.NFSVolumeSource)(unsafe.Pointer(in.NFS))
-	out.RBD = (*corev1.RBDPersistentVolumeSource)(unsafe.Pointer(in.RBD))
-	out.Quobyte = (*corev1.QuobyteVolumeSource)(unsafe.Pointer(in.Quobyte))
-	out.ISCSI = (*corev1.ISCSIPersistentVolumeSource)(unsafe.Pointer(in.ISCSI))
-	out.FlexVolume = (*corev1.FlexPersistentVolumeSource)(unsafe.Pointer(in.FlexVolume))
-	out.Cinder = (*corev1.CinderPersistentVolumeSource)(unsafe.Pointer(in.Cinder))
-	out.CephFS = (*corev1.CephFSPersistentVolumeSource)(unsafe.Pointer(in.CephFS))
-	out.FC = (*corev1.FCVolumeSource)(unsafe.Pointer(in.FC))
-	out.Flocker = (*corev1.FlockerVolumeSource)(unsafe.Pointer(in.Flocker))
-	out.AzureFile = (*corev1.AzureFilePersistentVolumeSource)(unsafe.Pointer(in.AzureFile))
-	out.VsphereVolume = (*corev1.VsphereVirtualDiskVolumeSource)(unsafe.Pointer(in.VsphereVolume))
-	out.AzureDisk = (*corev1.AzureDiskVolumeSource)(unsafe.Pointer(in.AzureDisk))
-	out.PhotonPersistentDisk = (*corev1.PhotonPersistentDiskVolumeSource)(unsafe.Pointer(in.PhotonPersistentDisk))
-	out.PortworxVolume = (*corev1.PortworxVolumeSource)(unsafe.Pointer(in.PortworxVolume))
-	out.ScaleIO = (*corev1.ScaleIOPersistentVolumeSource)(unsafe.Pointer(in.ScaleIO))
-	out.Local = (*corev1.LocalVolumeSource)(unsafe.Pointer(in.Local))
-	out.StorageOS = (*corev1.StorageOSPersistentVolumeSource)(unsafe.Pointer(in.StorageOS))
-	out.CSI = (*corev1.CSIPersistentVolumeSource)(unsafe.Pointer(in.CSI))
+	*out = *(*corev1.PersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6136,42 +5516,17 @@ func Convert_core_PersistentVolumeSource_To_v1_PersistentVolumeSource(in *core.P
 }
 
 func autoConvert_v1_PersistentVolumeSpec_To_core_PersistentVolumeSpec(in *corev1.PersistentVolumeSpec, out *core.PersistentVolumeSpec, s conversion.Scope) error {
-	out.Capacity = *(*core.ResourceList)(unsafe.Pointer(&in.Capacity))
-	if err := Convert_v1_PersistentVolumeSource_To_core_PersistentVolumeSource(&in.PersistentVolumeSource, &out.PersistentVolumeSource, s); err != nil {
-		return err
-	}
-	out.AccessModes = *(*[]core.PersistentVolumeAccessMode)(unsafe.Pointer(&in.AccessModes))
-	out.ClaimRef = (*core.ObjectReference)(unsafe.Pointer(in.ClaimRef))
-	out.PersistentVolumeReclaimPolicy = core.PersistentVolumeReclaimPolicy(in.PersistentVolumeReclaimPolicy)
-	out.StorageClassName = in.StorageClassName
-	out.MountOptions = *(*[]string)(unsafe.Pointer(&in.MountOptions))
-	out.VolumeMode = (*core.PersistentVolumeMode)(unsafe.Pointer(in.VolumeMode))
-	out.NodeAffinity = (*core.VolumeNodeAffinity)(unsafe.Pointer(in.NodeAffinity))
-	out.VolumeAttributesClassName = (*string)(unsafe.Pointer(in.VolumeAttributesClassName))
+	*out = *(*core.PersistentVolumeSpec)(unsafe.Pointer(in))
 	return nil
 }
 
 func autoConvert_core_PersistentVolumeSpec_To_v1_PersistentVolumeSpec(in *core.PersistentVolumeSpec, out *corev1.PersistentVolumeSpec, s conversion.Scope) error {
-	out.Capacity = *(*corev1.ResourceList)(unsafe.Pointer(&in.Capacity))
-	if err := Convert_core_PersistentVolumeSource_To_v1_PersistentVolumeSource(&in.PersistentVolumeSource, &out.PersistentVolumeSource, s); err != nil {
-		return err
-	}
-	out.AccessModes = *(*[]corev1.PersistentVolumeAccessMode)(unsafe.Pointer(&in.AccessModes))
-	out.ClaimRef = (*corev1.ObjectReference)(unsafe.Pointer(in.ClaimRef))
-	out.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimPolicy(in.PersistentVolumeReclaimPolicy)
-	out.StorageClassName = in.StorageClassName
-	out.MountOptions = *(*[]string)(unsafe.Pointer(&in.MountOptions))
-	out.VolumeMode = (*corev1.PersistentVolumeMode)(unsafe.Pointer(in.VolumeMode))
-	out.NodeAffinity = (*corev1.VolumeNodeAffinity)(unsafe.Pointer(in.NodeAffinity))
-	out.VolumeAttributesClassName = (*string)(unsafe.Pointer(in.VolumeAttributesClassName))
+	*out = *(*corev1.PersistentVolumeSpec)(unsafe.Pointer(in))
 	return nil
 }
 
 func autoConvert_v1_PersistentVolumeStatus_To_core_PersistentVolumeStatus(in *corev1.PersistentVolumeStatus, out *core.PersistentVolumeStatus, s conversion.Scope) error {
-	out.Phase = core.PersistentVolumePhase(in.Phase)
-	out.Message = in.Message
-	out.Reason = in.Reason
-	out.LastPhaseTransitionTime = (*metav1.Time)(unsafe.Pointer(in.LastPhaseTransitionTime))
+	*out = *(*core.PersistentVolumeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6181,10 +5536,7 @@ func Convert_v1_PersistentVolumeStatus_To_core_PersistentVolumeStatus(in *corev1
 }
 
 func autoConvert_core_PersistentVolumeStatus_To_v1_PersistentVolumeStatus(in *core.PersistentVolumeStatus, out *corev1.PersistentVolumeStatus, s conversion.Scope) error {
-	out.Phase = corev1.PersistentVolumePhase(in.Phase)
-	out.Message = in.Message
-	out.Reason = in.Reason
-	out.LastPhaseTransitionTime = (*metav1.Time)(unsafe.Pointer(in.LastPhaseTransitionTime))
+	*out = *(*corev1.PersistentVolumeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6194,8 +5546,7 @@ func Convert_core_PersistentVolumeStatus_To_v1_PersistentVolumeStatus(in *core.P
 }
 
 func autoConvert_v1_PhotonPersistentDiskVolumeSource_To_core_PhotonPersistentDiskVolumeSource(in *corev1.PhotonPersistentDiskVolumeSource, out *core.PhotonPersistentDiskVolumeSource, s conversion.Scope) error {
-	out.PdID = in.PdID
-	out.FSType = in.FSType
+	*out = *(*core.PhotonPersistentDiskVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6205,8 +5556,7 @@ func Convert_v1_PhotonPersistentDiskVolumeSource_To_core_PhotonPersistentDiskVol
 }
 
 func autoConvert_core_PhotonPersistentDiskVolumeSource_To_v1_PhotonPersistentDiskVolumeSource(in *core.PhotonPersistentDiskVolumeSource, out *corev1.PhotonPersistentDiskVolumeSource, s conversion.Scope) error {
-	out.PdID = in.PdID
-	out.FSType = in.FSType
+	*out = *(*corev1.PhotonPersistentDiskVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6226,6 +5576,11 @@ func autoConvert_v1_Pod_To_core_Pod(in *corev1.Pod, out *core.Pod, s conversion.
 	return nil
 }
 
+// Convert_v1_Pod_To_core_Pod is an autogenerated conversion function.
+func Convert_v1_Pod_To_core_Pod(in *corev1.Pod, out *core.Pod, s conversion.Scope) error {
+	return autoConvert_v1_Pod_To_core_Pod(in, out, s)
+}
+
 func autoConvert_core_Pod_To_v1_Pod(in *core.Pod, out *corev1.Pod, s conversion.Scope) error {
 	out.ObjectMeta = in.ObjectMeta
 	if err := Convert_core_PodSpec_To_v1_PodSpec(&in.Spec, &out.Spec, s); err != nil {
@@ -6237,9 +5592,13 @@ func autoConvert_core_Pod_To_v1_Pod(in *core.Pod, out *corev1.Pod, s conversion.
 	return nil
 }
 
+// Convert_core_Pod_To_v1_Pod is an autogenerated conversion function.
+func Convert_core_Pod_To_v1_Pod(in *core.Pod, out *corev1.Pod, s conversion.Scope) error {
+	return autoConvert_core_Pod_To_v1_Pod(in, out, s)
+}
+
 func autoConvert_v1_PodAffinity_To_core_PodAffinity(in *corev1.PodAffinity, out *core.PodAffinity, s conversion.Scope) error {
-	out.RequiredDuringSchedulingIgnoredDuringExecution = *(*[]core.PodAffinityTerm)(unsafe.Pointer(&in.RequiredDuringSchedulingIgnoredDuringExecution))
-	out.PreferredDuringSchedulingIgnoredDuringExecution = *(*[]core.WeightedPodAffinityTerm)(unsafe.Pointer(&in.PreferredDuringSchedulingIgnoredDuringExecution))
+	*out = *(*core.PodAffinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6249,8 +5608,7 @@ func Convert_v1_PodAffinity_To_core_PodAffinity(in *corev1.PodAffinity, out *cor
 }
 
 func autoConvert_core_PodAffinity_To_v1_PodAffinity(in *core.PodAffinity, out *corev1.PodAffinity, s conversion.Scope) error {
-	out.RequiredDuringSchedulingIgnoredDuringExecution = *(*[]corev1.PodAffinityTerm)(unsafe.Pointer(&in.RequiredDuringSchedulingIgnoredDuringExecution))
-	out.PreferredDuringSchedulingIgnoredDuringExecution = *(*[]corev1.WeightedPodAffinityTerm)(unsafe.Pointer(&in.PreferredDuringSchedulingIgnoredDuringExecution))
+	*out = *(*corev1.PodAffinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6260,12 +5618,7 @@ func Convert_core_PodAffinity_To_v1_PodAffinity(in *core.PodAffinity, out *corev
 }
 
 func autoConvert_v1_PodAffinityTerm_To_core_PodAffinityTerm(in *corev1.PodAffinityTerm, out *core.PodAffinityTerm, s conversion.Scope) error {
-	out.LabelSelector = (*metav1.LabelSelector)(unsafe.Pointer(in.LabelSelector))
-	out.Namespaces = *(*[]string)(unsafe.Pointer(&in.Namespaces))
-	out.TopologyKey = in.TopologyKey
-	out.NamespaceSelector = (*metav1.LabelSelector)(unsafe.Pointer(in.NamespaceSelector))
-	out.MatchLabelKeys = *(*[]string)(unsafe.Pointer(&in.MatchLabelKeys))
-	out.MismatchLabelKeys = *(*[]string)(unsafe.Pointer(&in.MismatchLabelKeys))
+	*out = *(*core.PodAffinityTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6275,12 +5628,7 @@ func Convert_v1_PodAffinityTerm_To_core_PodAffinityTerm(in *corev1.PodAffinityTe
 }
 
 func autoConvert_core_PodAffinityTerm_To_v1_PodAffinityTerm(in *core.PodAffinityTerm, out *corev1.PodAffinityTerm, s conversion.Scope) error {
-	out.LabelSelector = (*metav1.LabelSelector)(unsafe.Pointer(in.LabelSelector))
-	out.Namespaces = *(*[]string)(unsafe.Pointer(&in.Namespaces))
-	out.TopologyKey = in.TopologyKey
-	out.NamespaceSelector = (*metav1.LabelSelector)(unsafe.Pointer(in.NamespaceSelector))
-	out.MatchLabelKeys = *(*[]string)(unsafe.Pointer(&in.MatchLabelKeys))
-	out.MismatchLabelKeys = *(*[]string)(unsafe.Pointer(&in.MismatchLabelKeys))
+	*out = *(*corev1.PodAffinityTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6290,8 +5638,7 @@ func Convert_core_PodAffinityTerm_To_v1_PodAffinityTerm(in *core.PodAffinityTerm
 }
 
 func autoConvert_v1_PodAntiAffinity_To_core_PodAntiAffinity(in *corev1.PodAntiAffinity, out *core.PodAntiAffinity, s conversion.Scope) error {
-	out.RequiredDuringSchedulingIgnoredDuringExecution = *(*[]core.PodAffinityTerm)(unsafe.Pointer(&in.RequiredDuringSchedulingIgnoredDuringExecution))
-	out.PreferredDuringSchedulingIgnoredDuringExecution = *(*[]core.WeightedPodAffinityTerm)(unsafe.Pointer(&in.PreferredDuringSchedulingIgnoredDuringExecution))
+	*out = *(*core.PodAntiAffinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6301,8 +5648,7 @@ func Convert_v1_PodAntiAffinity_To_core_PodAntiAffinity(in *corev1.PodAntiAffini
 }
 
 func autoConvert_core_PodAntiAffinity_To_v1_PodAntiAffinity(in *core.PodAntiAffinity, out *corev1.PodAntiAffinity, s conversion.Scope) error {
-	out.RequiredDuringSchedulingIgnoredDuringExecution = *(*[]corev1.PodAffinityTerm)(unsafe.Pointer(&in.RequiredDuringSchedulingIgnoredDuringExecution))
-	out.PreferredDuringSchedulingIgnoredDuringExecution = *(*[]corev1.WeightedPodAffinityTerm)(unsafe.Pointer(&in.PreferredDuringSchedulingIgnoredDuringExecution))
+	*out = *(*corev1.PodAntiAffinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6386,13 +5732,7 @@ func Convert_url_Values_To_v1_PodAttachOptions(in *url.Values, out *corev1.PodAt
 }
 
 func autoConvert_v1_PodCertificateProjection_To_core_PodCertificateProjection(in *corev1.PodCertificateProjection, out *core.PodCertificateProjection, s conversion.Scope) error {
-	out.SignerName = in.SignerName
-	out.KeyType = in.KeyType
-	out.MaxExpirationSeconds = (*int32)(unsafe.Pointer(in.MaxExpirationSeconds))
-	out.CredentialBundlePath = in.CredentialBundlePath
-	out.KeyPath = in.KeyPath
-	out.CertificateChainPath = in.CertificateChainPath
-	out.UserAnnotations = *(*map[string]string)(unsafe.Pointer(&in.UserAnnotations))
+	*out = *(*core.PodCertificateProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6402,13 +5742,7 @@ func Convert_v1_PodCertificateProjection_To_core_PodCertificateProjection(in *co
 }
 
 func autoConvert_core_PodCertificateProjection_To_v1_PodCertificateProjection(in *core.PodCertificateProjection, out *corev1.PodCertificateProjection, s conversion.Scope) error {
-	out.SignerName = in.SignerName
-	out.KeyType = in.KeyType
-	out.MaxExpirationSeconds = (*int32)(unsafe.Pointer(in.MaxExpirationSeconds))
-	out.CredentialBundlePath = in.CredentialBundlePath
-	out.KeyPath = in.KeyPath
-	out.CertificateChainPath = in.CertificateChainPath
-	out.UserAnnotations = *(*map[string]string)(unsafe.Pointer(&in.UserAnnotations))
+	*out = *(*corev1.PodCertificateProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6418,13 +5752,7 @@ func Convert_core_PodCertificateProjection_To_v1_PodCertificateProjection(in *co
 }
 
 func autoConvert_v1_PodCondition_To_core_PodCondition(in *corev1.PodCondition, out *core.PodCondition, s conversion.Scope) error {
-	out.Type = core.PodConditionType(in.Type)
-	out.ObservedGeneration = in.ObservedGeneration
-	out.Status = core.ConditionStatus(in.Status)
-	out.LastProbeTime = in.LastProbeTime
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*core.PodCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6434,13 +5762,7 @@ func Convert_v1_PodCondition_To_core_PodCondition(in *corev1.PodCondition, out *
 }
 
 func autoConvert_core_PodCondition_To_v1_PodCondition(in *core.PodCondition, out *corev1.PodCondition, s conversion.Scope) error {
-	out.Type = corev1.PodConditionType(in.Type)
-	out.ObservedGeneration = in.ObservedGeneration
-	out.Status = corev1.ConditionStatus(in.Status)
-	out.LastProbeTime = in.LastProbeTime
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*corev1.PodCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6450,9 +5772,7 @@ func Convert_core_PodCondition_To_v1_PodCondition(in *core.PodCondition, out *co
 }
 
 func autoConvert_v1_PodDNSConfig_To_core_PodDNSConfig(in *corev1.PodDNSConfig, out *core.PodDNSConfig, s conversion.Scope) error {
-	out.Nameservers = *(*[]string)(unsafe.Pointer(&in.Nameservers))
-	out.Searches = *(*[]string)(unsafe.Pointer(&in.Searches))
-	out.Options = *(*[]core.PodDNSConfigOption)(unsafe.Pointer(&in.Options))
+	*out = *(*core.PodDNSConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6462,9 +5782,7 @@ func Convert_v1_PodDNSConfig_To_core_PodDNSConfig(in *corev1.PodDNSConfig, out *
 }
 
 func autoConvert_core_PodDNSConfig_To_v1_PodDNSConfig(in *core.PodDNSConfig, out *corev1.PodDNSConfig, s conversion.Scope) error {
-	out.Nameservers = *(*[]string)(unsafe.Pointer(&in.Nameservers))
-	out.Searches = *(*[]string)(unsafe.Pointer(&in.Searches))
-	out.Options = *(*[]corev1.PodDNSConfigOption)(unsafe.Pointer(&in.Options))
+	*out = *(*corev1.PodDNSConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6474,8 +5792,7 @@ func Convert_core_PodDNSConfig_To_v1_PodDNSConfig(in *core.PodDNSConfig, out *co
 }
 
 func autoConvert_v1_PodDNSConfigOption_To_core_PodDNSConfigOption(in *corev1.PodDNSConfigOption, out *core.PodDNSConfigOption, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Value = (*string)(unsafe.Pointer(in.Value))
+	*out = *(*core.PodDNSConfigOption)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6485,8 +5802,7 @@ func Convert_v1_PodDNSConfigOption_To_core_PodDNSConfigOption(in *corev1.PodDNSC
 }
 
 func autoConvert_core_PodDNSConfigOption_To_v1_PodDNSConfigOption(in *core.PodDNSConfigOption, out *corev1.PodDNSConfigOption, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Value = (*string)(unsafe.Pointer(in.Value))
+	*out = *(*corev1.PodDNSConfigOption)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6577,8 +5893,7 @@ func Convert_url_Values_To_v1_PodExecOptions(in *url.Values, out *corev1.PodExec
 }
 
 func autoConvert_v1_PodExtendedResourceClaimStatus_To_core_PodExtendedResourceClaimStatus(in *corev1.PodExtendedResourceClaimStatus, out *core.PodExtendedResourceClaimStatus, s conversion.Scope) error {
-	out.RequestMappings = *(*[]core.ContainerExtendedResourceRequest)(unsafe.Pointer(&in.RequestMappings))
-	out.ResourceClaimName = in.ResourceClaimName
+	*out = *(*core.PodExtendedResourceClaimStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6588,8 +5903,7 @@ func Convert_v1_PodExtendedResourceClaimStatus_To_core_PodExtendedResourceClaimS
 }
 
 func autoConvert_core_PodExtendedResourceClaimStatus_To_v1_PodExtendedResourceClaimStatus(in *core.PodExtendedResourceClaimStatus, out *corev1.PodExtendedResourceClaimStatus, s conversion.Scope) error {
-	out.RequestMappings = *(*[]corev1.ContainerExtendedResourceRequest)(unsafe.Pointer(&in.RequestMappings))
-	out.ResourceClaimName = in.ResourceClaimName
+	*out = *(*corev1.PodExtendedResourceClaimStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6599,7 +5913,7 @@ func Convert_core_PodExtendedResourceClaimStatus_To_v1_PodExtendedResourceClaimS
 }
 
 func autoConvert_v1_PodIP_To_core_PodIP(in *corev1.PodIP, out *core.PodIP, s conversion.Scope) error {
-	out.IP = in.IP
+	*out = *(*core.PodIP)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6609,7 +5923,7 @@ func Convert_v1_PodIP_To_core_PodIP(in *corev1.PodIP, out *core.PodIP, s convers
 }
 
 func autoConvert_core_PodIP_To_v1_PodIP(in *core.PodIP, out *corev1.PodIP, s conversion.Scope) error {
-	out.IP = in.IP
+	*out = *(*corev1.PodIP)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6620,17 +5934,7 @@ func Convert_core_PodIP_To_v1_PodIP(in *core.PodIP, out *corev1.PodIP, s convers
 
 func autoConvert_v1_PodList_To_core_PodList(in *corev1.PodList, out *core.PodList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]core.Pod, len(*in))
-		for i := range *in {
-			if err := Convert_v1_Pod_To_core_Pod(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]core.Pod)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -6641,17 +5945,7 @@ func Convert_v1_PodList_To_core_PodList(in *corev1.PodList, out *core.PodList, s
 
 func autoConvert_core_PodList_To_v1_PodList(in *core.PodList, out *corev1.PodList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]corev1.Pod, len(*in))
-		for i := range *in {
-			if err := Convert_core_Pod_To_v1_Pod(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]corev1.Pod)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -6780,7 +6074,7 @@ func Convert_url_Values_To_v1_PodLogOptions(in *url.Values, out *corev1.PodLogOp
 }
 
 func autoConvert_v1_PodOS_To_core_PodOS(in *corev1.PodOS, out *core.PodOS, s conversion.Scope) error {
-	out.Name = core.OSName(in.Name)
+	*out = *(*core.PodOS)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6790,7 +6084,7 @@ func Convert_v1_PodOS_To_core_PodOS(in *corev1.PodOS, out *core.PodOS, s convers
 }
 
 func autoConvert_core_PodOS_To_v1_PodOS(in *core.PodOS, out *corev1.PodOS, s conversion.Scope) error {
-	out.Name = corev1.OSName(in.Name)
+	*out = *(*corev1.PodOS)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6876,7 +6170,7 @@ func Convert_url_Values_To_v1_PodProxyOptions(in *url.Values, out *corev1.PodPro
 }
 
 func autoConvert_v1_PodReadinessGate_To_core_PodReadinessGate(in *corev1.PodReadinessGate, out *core.PodReadinessGate, s conversion.Scope) error {
-	out.ConditionType = core.PodConditionType(in.ConditionType)
+	*out = *(*core.PodReadinessGate)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6886,7 +6180,7 @@ func Convert_v1_PodReadinessGate_To_core_PodReadinessGate(in *corev1.PodReadines
 }
 
 func autoConvert_core_PodReadinessGate_To_v1_PodReadinessGate(in *core.PodReadinessGate, out *corev1.PodReadinessGate, s conversion.Scope) error {
-	out.ConditionType = corev1.PodConditionType(in.ConditionType)
+	*out = *(*corev1.PodReadinessGate)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6896,9 +6190,7 @@ func Convert_core_PodReadinessGate_To_v1_PodReadinessGate(in *core.PodReadinessG
 }
 
 func autoConvert_v1_PodResourceClaim_To_core_PodResourceClaim(in *corev1.PodResourceClaim, out *core.PodResourceClaim, s conversion.Scope) error {
-	out.Name = in.Name
-	out.ResourceClaimName = (*string)(unsafe.Pointer(in.ResourceClaimName))
-	out.ResourceClaimTemplateName = (*string)(unsafe.Pointer(in.ResourceClaimTemplateName))
+	*out = *(*core.PodResourceClaim)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6908,9 +6200,7 @@ func Convert_v1_PodResourceClaim_To_core_PodResourceClaim(in *corev1.PodResource
 }
 
 func autoConvert_core_PodResourceClaim_To_v1_PodResourceClaim(in *core.PodResourceClaim, out *corev1.PodResourceClaim, s conversion.Scope) error {
-	out.Name = in.Name
-	out.ResourceClaimName = (*string)(unsafe.Pointer(in.ResourceClaimName))
-	out.ResourceClaimTemplateName = (*string)(unsafe.Pointer(in.ResourceClaimTemplateName))
+	*out = *(*corev1.PodResourceClaim)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6920,8 +6210,7 @@ func Convert_core_PodResourceClaim_To_v1_PodResourceClaim(in *core.PodResourceCl
 }
 
 func autoConvert_v1_PodResourceClaimStatus_To_core_PodResourceClaimStatus(in *corev1.PodResourceClaimStatus, out *core.PodResourceClaimStatus, s conversion.Scope) error {
-	out.Name = in.Name
-	out.ResourceClaimName = (*string)(unsafe.Pointer(in.ResourceClaimName))
+	*out = *(*core.PodResourceClaimStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6931,8 +6220,7 @@ func Convert_v1_PodResourceClaimStatus_To_core_PodResourceClaimStatus(in *corev1
 }
 
 func autoConvert_core_PodResourceClaimStatus_To_v1_PodResourceClaimStatus(in *core.PodResourceClaimStatus, out *corev1.PodResourceClaimStatus, s conversion.Scope) error {
-	out.Name = in.Name
-	out.ResourceClaimName = (*string)(unsafe.Pointer(in.ResourceClaimName))
+	*out = *(*corev1.PodResourceClaimStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6942,7 +6230,7 @@ func Convert_core_PodResourceClaimStatus_To_v1_PodResourceClaimStatus(in *core.P
 }
 
 func autoConvert_v1_PodSchedulingGate_To_core_PodSchedulingGate(in *corev1.PodSchedulingGate, out *core.PodSchedulingGate, s conversion.Scope) error {
-	out.Name = in.Name
+	*out = *(*core.PodSchedulingGate)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6952,7 +6240,7 @@ func Convert_v1_PodSchedulingGate_To_core_PodSchedulingGate(in *corev1.PodSchedu
 }
 
 func autoConvert_core_PodSchedulingGate_To_v1_PodSchedulingGate(in *core.PodSchedulingGate, out *corev1.PodSchedulingGate, s conversion.Scope) error {
-	out.Name = in.Name
+	*out = *(*corev1.PodSchedulingGate)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6962,7 +6250,7 @@ func Convert_core_PodSchedulingGate_To_v1_PodSchedulingGate(in *core.PodScheduli
 }
 
 func autoConvert_v1_PodSchedulingGroup_To_core_PodSchedulingGroup(in *corev1.PodSchedulingGroup, out *core.PodSchedulingGroup, s conversion.Scope) error {
-	out.PodGroupName = (*string)(unsafe.Pointer(in.PodGroupName))
+	*out = *(*core.PodSchedulingGroup)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6972,7 +6260,7 @@ func Convert_v1_PodSchedulingGroup_To_core_PodSchedulingGroup(in *corev1.PodSche
 }
 
 func autoConvert_core_PodSchedulingGroup_To_v1_PodSchedulingGroup(in *core.PodSchedulingGroup, out *corev1.PodSchedulingGroup, s conversion.Scope) error {
-	out.PodGroupName = (*string)(unsafe.Pointer(in.PodGroupName))
+	*out = *(*corev1.PodSchedulingGroup)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -6982,19 +6270,7 @@ func Convert_core_PodSchedulingGroup_To_v1_PodSchedulingGroup(in *core.PodSchedu
 }
 
 func autoConvert_v1_PodSecurityContext_To_core_PodSecurityContext(in *corev1.PodSecurityContext, out *core.PodSecurityContext, s conversion.Scope) error {
-	out.SELinuxOptions = (*core.SELinuxOptions)(unsafe.Pointer(in.SELinuxOptions))
-	out.WindowsOptions = (*core.WindowsSecurityContextOptions)(unsafe.Pointer(in.WindowsOptions))
-	out.RunAsUser = (*int64)(unsafe.Pointer(in.RunAsUser))
-	out.RunAsGroup = (*int64)(unsafe.Pointer(in.RunAsGroup))
-	out.RunAsNonRoot = (*bool)(unsafe.Pointer(in.RunAsNonRoot))
-	out.SupplementalGroups = *(*[]int64)(unsafe.Pointer(&in.SupplementalGroups))
-	out.SupplementalGroupsPolicy = (*core.SupplementalGroupsPolicy)(unsafe.Pointer(in.SupplementalGroupsPolicy))
-	out.FSGroup = (*int64)(unsafe.Pointer(in.FSGroup))
-	out.Sysctls = *(*[]core.Sysctl)(unsafe.Pointer(&in.Sysctls))
-	out.FSGroupChangePolicy = (*core.PodFSGroupChangePolicy)(unsafe.Pointer(in.FSGroupChangePolicy))
-	out.SeccompProfile = (*core.SeccompProfile)(unsafe.Pointer(in.SeccompProfile))
-	out.AppArmorProfile = (*core.AppArmorProfile)(unsafe.Pointer(in.AppArmorProfile))
-	out.SELinuxChangePolicy = (*core.PodSELinuxChangePolicy)(unsafe.Pointer(in.SELinuxChangePolicy))
+	*out = *(*core.PodSecurityContext)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7004,24 +6280,7 @@ func Convert_v1_PodSecurityContext_To_core_PodSecurityContext(in *corev1.PodSecu
 }
 
 func autoConvert_core_PodSecurityContext_To_v1_PodSecurityContext(in *core.PodSecurityContext, out *corev1.PodSecurityContext, s conversion.Scope) error {
-	// INFO: in.HostNetwork opted out of conversion generation
-	// INFO: in.HostPID opted out of conversion generation
-	// INFO: in.HostIPC opted out of conversion generation
-	// INFO: in.ShareProcessNamespace opted out of conversion generation
-	// INFO: in.HostUsers opted out of conversion generation
-	out.SELinuxOptions = (*corev1.SELinuxOptions)(unsafe.Pointer(in.SELinuxOptions))
-	out.WindowsOptions = (*corev1.WindowsSecurityContextOptions)(unsafe.Pointer(in.WindowsOptions))
-	out.RunAsUser = (*int64)(unsafe.Pointer(in.RunAsUser))
-	out.RunAsGroup = (*int64)(unsafe.Pointer(in.RunAsGroup))
-	out.RunAsNonRoot = (*bool)(unsafe.Pointer(in.RunAsNonRoot))
-	out.SupplementalGroups = *(*[]int64)(unsafe.Pointer(&in.SupplementalGroups))
-	out.SupplementalGroupsPolicy = (*corev1.SupplementalGroupsPolicy)(unsafe.Pointer(in.SupplementalGroupsPolicy))
-	out.FSGroup = (*int64)(unsafe.Pointer(in.FSGroup))
-	out.FSGroupChangePolicy = (*corev1.PodFSGroupChangePolicy)(unsafe.Pointer(in.FSGroupChangePolicy))
-	out.Sysctls = *(*[]corev1.Sysctl)(unsafe.Pointer(&in.Sysctls))
-	out.SeccompProfile = (*corev1.SeccompProfile)(unsafe.Pointer(in.SeccompProfile))
-	out.AppArmorProfile = (*corev1.AppArmorProfile)(unsafe.Pointer(in.AppArmorProfile))
-	out.SELinuxChangePolicy = (*corev1.PodSELinuxChangePolicy)(unsafe.Pointer(in.SELinuxChangePolicy))
+	*out = *(*corev1.PodSecurityContext)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7031,7 +6290,7 @@ func Convert_core_PodSecurityContext_To_v1_PodSecurityContext(in *core.PodSecuri
 }
 
 func autoConvert_v1_PodSignature_To_core_PodSignature(in *corev1.PodSignature, out *core.PodSignature, s conversion.Scope) error {
-	out.PodController = (*metav1.OwnerReference)(unsafe.Pointer(in.PodController))
+	*out = *(*core.PodSignature)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7041,7 +6300,7 @@ func Convert_v1_PodSignature_To_core_PodSignature(in *corev1.PodSignature, out *
 }
 
 func autoConvert_core_PodSignature_To_v1_PodSignature(in *core.PodSignature, out *corev1.PodSignature, s conversion.Scope) error {
-	out.PodController = (*metav1.OwnerReference)(unsafe.Pointer(in.PodController))
+	*out = *(*corev1.PodSignature)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7051,200 +6310,43 @@ func Convert_core_PodSignature_To_v1_PodSignature(in *core.PodSignature, out *co
 }
 
 func autoConvert_v1_PodSpec_To_core_PodSpec(in *corev1.PodSpec, out *core.PodSpec, s conversion.Scope) error {
-	if in.Volumes != nil {
-		in, out := &in.Volumes, &out.Volumes
-		*out = make([]core.Volume, len(*in))
-		for i := range *in {
-			if err := Convert_v1_Volume_To_core_Volume(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Volumes = nil
-	}
-	out.InitContainers = *(*[]core.Container)(unsafe.Pointer(&in.InitContainers))
-	out.Containers = *(*[]core.Container)(unsafe.Pointer(&in.Containers))
-	out.EphemeralContainers = *(*[]core.EphemeralContainer)(unsafe.Pointer(&in.EphemeralContainers))
-	out.RestartPolicy = core.RestartPolicy(in.RestartPolicy)
-	out.TerminationGracePeriodSeconds = (*int64)(unsafe.Pointer(in.TerminationGracePeriodSeconds))
-	out.ActiveDeadlineSeconds = (*int64)(unsafe.Pointer(in.ActiveDeadlineSeconds))
-	out.DNSPolicy = core.DNSPolicy(in.DNSPolicy)
-	out.NodeSelector = *(*map[string]string)(unsafe.Pointer(&in.NodeSelector))
-	out.ServiceAccountName = in.ServiceAccountName
-	// INFO: in.DeprecatedServiceAccount opted out of conversion generation
-	out.AutomountServiceAccountToken = (*bool)(unsafe.Pointer(in.AutomountServiceAccountToken))
-	out.NodeName = in.NodeName
-	// INFO: in.HostNetwork opted out of conversion generation
-	// INFO: in.HostPID opted out of conversion generation
-	// INFO: in.HostIPC opted out of conversion generation
-	// INFO: in.ShareProcessNamespace opted out of conversion generation
-	if in.SecurityContext != nil {
-		in, out := &in.SecurityContext, &out.SecurityContext
-		*out = new(core.PodSecurityContext)
-		if err := Convert_v1_PodSecurityContext_To_core_PodSecurityContext(*in, *out, s); err != nil {
-			return err
-		}
-	} else {
-		out.SecurityContext = nil
-	}
-	out.ImagePullSecrets = *(*[]core.LocalObjectReference)(unsafe.Pointer(&in.ImagePullSecrets))
-	out.Hostname = in.Hostname
-	out.Subdomain = in.Subdomain
-	out.Affinity = (*core.Affinity)(unsafe.Pointer(in.Affinity))
-	out.SchedulerName = in.SchedulerName
-	out.Tolerations = *(*[]core.Toleration)(unsafe.Pointer(&in.Tolerations))
-	out.HostAliases = *(*[]core.HostAlias)(unsafe.Pointer(&in.HostAliases))
-	out.PriorityClassName = in.PriorityClassName
-	out.Priority = (*int32)(unsafe.Pointer(in.Priority))
-	out.DNSConfig = (*core.PodDNSConfig)(unsafe.Pointer(in.DNSConfig))
-	out.ReadinessGates = *(*[]core.PodReadinessGate)(unsafe.Pointer(&in.ReadinessGates))
-	out.RuntimeClassName = (*string)(unsafe.Pointer(in.RuntimeClassName))
-	out.EnableServiceLinks = (*bool)(unsafe.Pointer(in.EnableServiceLinks))
-	out.PreemptionPolicy = (*core.PreemptionPolicy)(unsafe.Pointer(in.PreemptionPolicy))
-	out.Overhead = *(*core.ResourceList)(unsafe.Pointer(&in.Overhead))
-	out.TopologySpreadConstraints = *(*[]core.TopologySpreadConstraint)(unsafe.Pointer(&in.TopologySpreadConstraints))
-	out.SetHostnameAsFQDN = (*bool)(unsafe.Pointer(in.SetHostnameAsFQDN))
-	out.OS = (*core.PodOS)(unsafe.Pointer(in.OS))
-	// INFO: in.HostUsers opted out of conversion generation
-	out.SchedulingGates = *(*[]core.PodSchedulingGate)(unsafe.Pointer(&in.SchedulingGates))
-	out.ResourceClaims = *(*[]core.PodResourceClaim)(unsafe.Pointer(&in.ResourceClaims))
-	out.Resources = (*core.ResourceRequirements)(unsafe.Pointer(in.Resources))
-	out.HostnameOverride = (*string)(unsafe.Pointer(in.HostnameOverride))
-	out.SchedulingGroup = (*core.PodSchedulingGroup)(unsafe.Pointer(in.SchedulingGroup))
+	*out = *(*core.PodSpec)(unsafe.Pointer(in))
 	return nil
+}
+
+// Convert_v1_PodSpec_To_core_PodSpec is an autogenerated conversion function.
+func Convert_v1_PodSpec_To_core_PodSpec(in *corev1.PodSpec, out *core.PodSpec, s conversion.Scope) error {
+	return autoConvert_v1_PodSpec_To_core_PodSpec(in, out, s)
 }
 
 func autoConvert_core_PodSpec_To_v1_PodSpec(in *core.PodSpec, out *corev1.PodSpec, s conversion.Scope) error {
-	if in.Volumes != nil {
-		in, out := &in.Volumes, &out.Volumes
-		*out = make([]corev1.Volume, len(*in))
-		for i := range *in {
-			if err := Convert_core_Volume_To_v1_Volume(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Volumes = nil
-	}
-	out.InitContainers = *(*[]corev1.Container)(unsafe.Pointer(&in.InitContainers))
-	out.Containers = *(*[]corev1.Container)(unsafe.Pointer(&in.Containers))
-	out.EphemeralContainers = *(*[]corev1.EphemeralContainer)(unsafe.Pointer(&in.EphemeralContainers))
-	out.RestartPolicy = corev1.RestartPolicy(in.RestartPolicy)
-	out.TerminationGracePeriodSeconds = (*int64)(unsafe.Pointer(in.TerminationGracePeriodSeconds))
-	out.ActiveDeadlineSeconds = (*int64)(unsafe.Pointer(in.ActiveDeadlineSeconds))
-	out.DNSPolicy = corev1.DNSPolicy(in.DNSPolicy)
-	out.NodeSelector = *(*map[string]string)(unsafe.Pointer(&in.NodeSelector))
-	out.ServiceAccountName = in.ServiceAccountName
-	out.AutomountServiceAccountToken = (*bool)(unsafe.Pointer(in.AutomountServiceAccountToken))
-	out.NodeName = in.NodeName
-	if in.SecurityContext != nil {
-		in, out := &in.SecurityContext, &out.SecurityContext
-		*out = new(corev1.PodSecurityContext)
-		if err := Convert_core_PodSecurityContext_To_v1_PodSecurityContext(*in, *out, s); err != nil {
-			return err
-		}
-	} else {
-		out.SecurityContext = nil
-	}
-	out.ImagePullSecrets = *(*[]corev1.LocalObjectReference)(unsafe.Pointer(&in.ImagePullSecrets))
-	out.Hostname = in.Hostname
-	out.Subdomain = in.Subdomain
-	out.SetHostnameAsFQDN = (*bool)(unsafe.Pointer(in.SetHostnameAsFQDN))
-	out.Affinity = (*corev1.Affinity)(unsafe.Pointer(in.Affinity))
-	out.SchedulerName = in.SchedulerName
-	out.Tolerations = *(*[]corev1.Toleration)(unsafe.Pointer(&in.Tolerations))
-	out.HostAliases = *(*[]corev1.HostAlias)(unsafe.Pointer(&in.HostAliases))
-	out.PriorityClassName = in.PriorityClassName
-	out.Priority = (*int32)(unsafe.Pointer(in.Priority))
-	out.PreemptionPolicy = (*corev1.PreemptionPolicy)(unsafe.Pointer(in.PreemptionPolicy))
-	out.DNSConfig = (*corev1.PodDNSConfig)(unsafe.Pointer(in.DNSConfig))
-	out.ReadinessGates = *(*[]corev1.PodReadinessGate)(unsafe.Pointer(&in.ReadinessGates))
-	out.RuntimeClassName = (*string)(unsafe.Pointer(in.RuntimeClassName))
-	out.Overhead = *(*corev1.ResourceList)(unsafe.Pointer(&in.Overhead))
-	out.EnableServiceLinks = (*bool)(unsafe.Pointer(in.EnableServiceLinks))
-	out.TopologySpreadConstraints = *(*[]corev1.TopologySpreadConstraint)(unsafe.Pointer(&in.TopologySpreadConstraints))
-	out.OS = (*corev1.PodOS)(unsafe.Pointer(in.OS))
-	out.SchedulingGates = *(*[]corev1.PodSchedulingGate)(unsafe.Pointer(&in.SchedulingGates))
-	out.ResourceClaims = *(*[]corev1.PodResourceClaim)(unsafe.Pointer(&in.ResourceClaims))
-	out.Resources = (*corev1.ResourceRequirements)(unsafe.Pointer(in.Resources))
-	out.HostnameOverride = (*string)(unsafe.Pointer(in.HostnameOverride))
-	out.SchedulingGroup = (*corev1.PodSchedulingGroup)(unsafe.Pointer(in.SchedulingGroup))
+	*out = *(*corev1.PodSpec)(unsafe.Pointer(in))
 	return nil
+}
+
+// Convert_core_PodSpec_To_v1_PodSpec is an autogenerated conversion function.
+func Convert_core_PodSpec_To_v1_PodSpec(in *core.PodSpec, out *corev1.PodSpec, s conversion.Scope) error {
+	return autoConvert_core_PodSpec_To_v1_PodSpec(in, out, s)
 }
 
 func autoConvert_v1_PodStatus_To_core_PodStatus(in *corev1.PodStatus, out *core.PodStatus, s conversion.Scope) error {
-	out.ObservedGeneration = in.ObservedGeneration
-	out.Phase = core.PodPhase(in.Phase)
-	out.Conditions = *(*[]core.PodCondition)(unsafe.Pointer(&in.Conditions))
-	out.Message = in.Message
-	out.Reason = in.Reason
-	out.NominatedNodeName = in.NominatedNodeName
-	out.HostIP = in.HostIP
-	out.HostIPs = *(*[]core.HostIP)(unsafe.Pointer(&in.HostIPs))
-	// WARNING: in.PodIP requires manual conversion: does not exist in peer-type
-	out.PodIPs = *(*[]core.PodIP)(unsafe.Pointer(&in.PodIPs))
-	out.StartTime = (*metav1.Time)(unsafe.Pointer(in.StartTime))
-	out.InitContainerStatuses = *(*[]core.ContainerStatus)(unsafe.Pointer(&in.InitContainerStatuses))
-	out.ContainerStatuses = *(*[]core.ContainerStatus)(unsafe.Pointer(&in.ContainerStatuses))
-	out.QOSClass = core.PodQOSClass(in.QOSClass)
-	out.EphemeralContainerStatuses = *(*[]core.ContainerStatus)(unsafe.Pointer(&in.EphemeralContainerStatuses))
-	out.Resize = core.PodResizeStatus(in.Resize)
-	out.ResourceClaimStatuses = *(*[]core.PodResourceClaimStatus)(unsafe.Pointer(&in.ResourceClaimStatuses))
-	out.ExtendedResourceClaimStatus = (*core.PodExtendedResourceClaimStatus)(unsafe.Pointer(in.ExtendedResourceClaimStatus))
-	out.AllocatedResources = *(*core.ResourceList)(unsafe.Pointer(&in.AllocatedResources))
-	out.Resources = (*core.ResourceRequirements)(unsafe.Pointer(in.Resources))
-	out.NodeAllocatableResourceClaimStatuses = *(*[]core.NodeAllocatableResourceClaimStatus)(unsafe.Pointer(&in.NodeAllocatableResourceClaimStatuses))
+	*out = *(*core.PodStatus)(unsafe.Pointer(in))
 	return nil
+}
+
+// Convert_v1_PodStatus_To_core_PodStatus is an autogenerated conversion function.
+func Convert_v1_PodStatus_To_core_PodStatus(in *corev1.PodStatus, out *core.PodStatus, s conversion.Scope) error {
+	return autoConvert_v1_PodStatus_To_core_PodStatus(in, out, s)
 }
 
 func autoConvert_core_PodStatus_To_v1_PodStatus(in *core.PodStatus, out *corev1.PodStatus, s conversion.Scope) error {
-	out.ObservedGeneration = in.ObservedGeneration
-	out.Phase = corev1.PodPhase(in.Phase)
-	out.Conditions = *(*[]corev1.PodCondition)(unsafe.Pointer(&in.Conditions))
-	out.Message = in.Message
-	out.Reason = in.Reason
-	out.NominatedNodeName = in.NominatedNodeName
-	out.HostIP = in.HostIP
-	out.HostIPs = *(*[]corev1.HostIP)(unsafe.Pointer(&in.HostIPs))
-	out.PodIPs = *(*[]corev1.PodIP)(unsafe.Pointer(&in.PodIPs))
-	out.StartTime = (*metav1.Time)(unsafe.Pointer(in.StartTime))
-	out.QOSClass = corev1.PodQOSClass(in.QOSClass)
-	out.InitContainerStatuses = *(*[]corev1.ContainerStatus)(unsafe.Pointer(&in.InitContainerStatuses))
-	out.ContainerStatuses = *(*[]corev1.ContainerStatus)(unsafe.Pointer(&in.ContainerStatuses))
-	out.EphemeralContainerStatuses = *(*[]corev1.ContainerStatus)(unsafe.Pointer(&in.EphemeralContainerStatuses))
-	out.Resize = corev1.PodResizeStatus(in.Resize)
-	out.ResourceClaimStatuses = *(*[]corev1.PodResourceClaimStatus)(unsafe.Pointer(&in.ResourceClaimStatuses))
-	out.ExtendedResourceClaimStatus = (*corev1.PodExtendedResourceClaimStatus)(unsafe.Pointer(in.ExtendedResourceClaimStatus))
-	out.AllocatedResources = *(*corev1.ResourceList)(unsafe.Pointer(&in.AllocatedResources))
-	out.Resources = (*corev1.ResourceRequirements)(unsafe.Pointer(in.Resources))
-	out.NodeAllocatableResourceClaimStatuses = *(*[]corev1.NodeAllocatableResourceClaimStatus)(unsafe.Pointer(&in.NodeAllocatableResourceClaimStatuses))
+	*out = *(*corev1.PodStatus)(unsafe.Pointer(in))
 	return nil
 }
 
-func autoConvert_v1_PodStatusResult_To_core_PodStatusResult(in *corev1.PodStatusResult, out *core.PodStatusResult, s conversion.Scope) error {
-	out.ObjectMeta = in.ObjectMeta
-	if err := Convert_v1_PodStatus_To_core_PodStatus(&in.Status, &out.Status, s); err != nil {
-		return err
-	}
-	return nil
-}
-
-// Convert_v1_PodStatusResult_To_core_PodStatusResult is an autogenerated conversion function.
-func Convert_v1_PodStatusResult_To_core_PodStatusResult(in *corev1.PodStatusResult, out *core.PodStatusResult, s conversion.Scope) error {
-	return autoConvert_v1_PodStatusResult_To_core_PodStatusResult(in, out, s)
-}
-
-func autoConvert_core_PodStatusResult_To_v1_PodStatusResult(in *core.PodStatusResult, out *corev1.PodStatusResult, s conversion.Scope) error {
-	out.ObjectMeta = in.ObjectMeta
-	if err := Convert_core_PodStatus_To_v1_PodStatus(&in.Status, &out.Status, s); err != nil {
-		return err
-	}
-	return nil
-}
-
-// Convert_core_PodStatusResult_To_v1_PodStatusResult is an autogenerated conversion function.
-func Convert_core_PodStatusResult_To_v1_PodStatusResult(in *core.PodStatusResult, out *corev1.PodStatusResult, s conversion.Scope) error {
-	return autoConvert_core_PodStatusResult_To_v1_PodStatusResult(in, out, s)
+// Convert_core_PodStatus_To_v1_PodStatus is an autogenerated conversion function.
+func Convert_core_PodStatus_To_v1_PodStatus(in *core.PodStatus, out *corev1.PodStatus, s conversion.Scope) error {
+	return autoConvert_core_PodStatus_To_v1_PodStatus(in, out, s)
 }
 
 func autoConvert_v1_PodTemplate_To_core_PodTemplate(in *corev1.PodTemplate, out *core.PodTemplate, s conversion.Scope) error {
@@ -7275,17 +6377,7 @@ func Convert_core_PodTemplate_To_v1_PodTemplate(in *core.PodTemplate, out *corev
 
 func autoConvert_v1_PodTemplateList_To_core_PodTemplateList(in *corev1.PodTemplateList, out *core.PodTemplateList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]core.PodTemplate, len(*in))
-		for i := range *in {
-			if err := Convert_v1_PodTemplate_To_core_PodTemplate(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]core.PodTemplate)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -7296,17 +6388,7 @@ func Convert_v1_PodTemplateList_To_core_PodTemplateList(in *corev1.PodTemplateLi
 
 func autoConvert_core_PodTemplateList_To_v1_PodTemplateList(in *core.PodTemplateList, out *corev1.PodTemplateList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]corev1.PodTemplate, len(*in))
-		for i := range *in {
-			if err := Convert_core_PodTemplate_To_v1_PodTemplate(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]corev1.PodTemplate)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -7316,25 +6398,37 @@ func Convert_core_PodTemplateList_To_v1_PodTemplateList(in *core.PodTemplateList
 }
 
 func autoConvert_v1_PodTemplateSpec_To_core_PodTemplateSpec(in *corev1.PodTemplateSpec, out *core.PodTemplateSpec, s conversion.Scope) error {
-	out.ObjectMeta = in.ObjectMeta
-	if err := Convert_v1_PodSpec_To_core_PodSpec(&in.Spec, &out.Spec, s); err != nil {
-		return err
-	}
+	*out = *(*core.PodTemplateSpec)(unsafe.Pointer(in))
 	return nil
 }
 
 func autoConvert_core_PodTemplateSpec_To_v1_PodTemplateSpec(in *core.PodTemplateSpec, out *corev1.PodTemplateSpec, s conversion.Scope) error {
-	out.ObjectMeta = in.ObjectMeta
-	if err := Convert_core_PodSpec_To_v1_PodSpec(&in.Spec, &out.Spec, s); err != nil {
-		return err
-	}
+	*out = *(*corev1.PodTemplateSpec)(unsafe.Pointer(in))
 	return nil
 }
 
+func autoConvert_v1_PodVolumeHealth_To_core_PodVolumeHealth(in *corev1.PodVolumeHealth, out *core.PodVolumeHealth, s conversion.Scope) error {
+	*out = *(*core.PodVolumeHealth)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_PodVolumeHealth_To_core_PodVolumeHealth is an autogenerated conversion function.
+func Convert_v1_PodVolumeHealth_To_core_PodVolumeHealth(in *corev1.PodVolumeHealth, out *core.PodVolumeHealth, s conversion.Scope) error {
+	return autoConvert_v1_PodVolumeHealth_To_core_PodVolumeHealth(in, out, s)
+}
+
+func autoConvert_core_PodVolumeHealth_To_v1_PodVolumeHealth(in *core.PodVolumeHealth, out *corev1.PodVolumeHealth, s conversion.Scope) error {
+	*out = *(*corev1.PodVolumeHealth)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_core_PodVolumeHealth_To_v1_PodVolumeHealth is an autogenerated conversion function.
+func Convert_core_PodVolumeHealth_To_v1_PodVolumeHealth(in *core.PodVolumeHealth, out *corev1.PodVolumeHealth, s conversion.Scope) error {
+	return autoConvert_core_PodVolumeHealth_To_v1_PodVolumeHealth(in, out, s)
+}
+
 func autoConvert_v1_PortStatus_To_core_PortStatus(in *corev1.PortStatus, out *core.PortStatus, s conversion.Scope) error {
-	out.Port = in.Port
-	out.Protocol = core.Protocol(in.Protocol)
-	out.Error = (*string)(unsafe.Pointer(in.Error))
+	*out = *(*core.PortStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7344,9 +6438,7 @@ func Convert_v1_PortStatus_To_core_PortStatus(in *corev1.PortStatus, out *core.P
 }
 
 func autoConvert_core_PortStatus_To_v1_PortStatus(in *core.PortStatus, out *corev1.PortStatus, s conversion.Scope) error {
-	out.Port = in.Port
-	out.Protocol = corev1.Protocol(in.Protocol)
-	out.Error = (*string)(unsafe.Pointer(in.Error))
+	*out = *(*corev1.PortStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7356,9 +6448,7 @@ func Convert_core_PortStatus_To_v1_PortStatus(in *core.PortStatus, out *corev1.P
 }
 
 func autoConvert_v1_PortworxVolumeSource_To_core_PortworxVolumeSource(in *corev1.PortworxVolumeSource, out *core.PortworxVolumeSource, s conversion.Scope) error {
-	out.VolumeID = in.VolumeID
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.PortworxVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7368,9 +6458,7 @@ func Convert_v1_PortworxVolumeSource_To_core_PortworxVolumeSource(in *corev1.Por
 }
 
 func autoConvert_core_PortworxVolumeSource_To_v1_PortworxVolumeSource(in *core.PortworxVolumeSource, out *corev1.PortworxVolumeSource, s conversion.Scope) error {
-	out.VolumeID = in.VolumeID
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.PortworxVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7380,7 +6468,7 @@ func Convert_core_PortworxVolumeSource_To_v1_PortworxVolumeSource(in *core.Portw
 }
 
 func autoConvert_v1_Preconditions_To_core_Preconditions(in *corev1.Preconditions, out *core.Preconditions, s conversion.Scope) error {
-	out.UID = (*types.UID)(unsafe.Pointer(in.UID))
+	*out = *(*core.Preconditions)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7390,7 +6478,7 @@ func Convert_v1_Preconditions_To_core_Preconditions(in *corev1.Preconditions, ou
 }
 
 func autoConvert_core_Preconditions_To_v1_Preconditions(in *core.Preconditions, out *corev1.Preconditions, s conversion.Scope) error {
-	out.UID = (*types.UID)(unsafe.Pointer(in.UID))
+	*out = *(*corev1.Preconditions)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7400,12 +6488,7 @@ func Convert_core_Preconditions_To_v1_Preconditions(in *core.Preconditions, out 
 }
 
 func autoConvert_v1_PreferAvoidPodsEntry_To_core_PreferAvoidPodsEntry(in *corev1.PreferAvoidPodsEntry, out *core.PreferAvoidPodsEntry, s conversion.Scope) error {
-	if err := Convert_v1_PodSignature_To_core_PodSignature(&in.PodSignature, &out.PodSignature, s); err != nil {
-		return err
-	}
-	out.EvictionTime = in.EvictionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*core.PreferAvoidPodsEntry)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7415,12 +6498,7 @@ func Convert_v1_PreferAvoidPodsEntry_To_core_PreferAvoidPodsEntry(in *corev1.Pre
 }
 
 func autoConvert_core_PreferAvoidPodsEntry_To_v1_PreferAvoidPodsEntry(in *core.PreferAvoidPodsEntry, out *corev1.PreferAvoidPodsEntry, s conversion.Scope) error {
-	if err := Convert_core_PodSignature_To_v1_PodSignature(&in.PodSignature, &out.PodSignature, s); err != nil {
-		return err
-	}
-	out.EvictionTime = in.EvictionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*corev1.PreferAvoidPodsEntry)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7430,10 +6508,7 @@ func Convert_core_PreferAvoidPodsEntry_To_v1_PreferAvoidPodsEntry(in *core.Prefe
 }
 
 func autoConvert_v1_PreferredSchedulingTerm_To_core_PreferredSchedulingTerm(in *corev1.PreferredSchedulingTerm, out *core.PreferredSchedulingTerm, s conversion.Scope) error {
-	out.Weight = in.Weight
-	if err := Convert_v1_NodeSelectorTerm_To_core_NodeSelectorTerm(&in.Preference, &out.Preference, s); err != nil {
-		return err
-	}
+	*out = *(*core.PreferredSchedulingTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7443,10 +6518,7 @@ func Convert_v1_PreferredSchedulingTerm_To_core_PreferredSchedulingTerm(in *core
 }
 
 func autoConvert_core_PreferredSchedulingTerm_To_v1_PreferredSchedulingTerm(in *core.PreferredSchedulingTerm, out *corev1.PreferredSchedulingTerm, s conversion.Scope) error {
-	out.Weight = in.Weight
-	if err := Convert_core_NodeSelectorTerm_To_v1_NodeSelectorTerm(&in.Preference, &out.Preference, s); err != nil {
-		return err
-	}
+	*out = *(*corev1.PreferredSchedulingTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7456,15 +6528,7 @@ func Convert_core_PreferredSchedulingTerm_To_v1_PreferredSchedulingTerm(in *core
 }
 
 func autoConvert_v1_Probe_To_core_Probe(in *corev1.Probe, out *core.Probe, s conversion.Scope) error {
-	if err := Convert_v1_ProbeHandler_To_core_ProbeHandler(&in.ProbeHandler, &out.ProbeHandler, s); err != nil {
-		return err
-	}
-	out.InitialDelaySeconds = in.InitialDelaySeconds
-	out.TimeoutSeconds = in.TimeoutSeconds
-	out.PeriodSeconds = in.PeriodSeconds
-	out.SuccessThreshold = in.SuccessThreshold
-	out.FailureThreshold = in.FailureThreshold
-	out.TerminationGracePeriodSeconds = (*int64)(unsafe.Pointer(in.TerminationGracePeriodSeconds))
+	*out = *(*core.Probe)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7474,15 +6538,7 @@ func Convert_v1_Probe_To_core_Probe(in *corev1.Probe, out *core.Probe, s convers
 }
 
 func autoConvert_core_Probe_To_v1_Probe(in *core.Probe, out *corev1.Probe, s conversion.Scope) error {
-	if err := Convert_core_ProbeHandler_To_v1_ProbeHandler(&in.ProbeHandler, &out.ProbeHandler, s); err != nil {
-		return err
-	}
-	out.InitialDelaySeconds = in.InitialDelaySeconds
-	out.TimeoutSeconds = in.TimeoutSeconds
-	out.PeriodSeconds = in.PeriodSeconds
-	out.SuccessThreshold = in.SuccessThreshold
-	out.FailureThreshold = in.FailureThreshold
-	out.TerminationGracePeriodSeconds = (*int64)(unsafe.Pointer(in.TerminationGracePeriodSeconds))
+	*out = *(*corev1.Probe)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7492,10 +6548,7 @@ func Convert_core_Probe_To_v1_Probe(in *core.Probe, out *corev1.Probe, s convers
 }
 
 func autoConvert_v1_ProbeHandler_To_core_ProbeHandler(in *corev1.ProbeHandler, out *core.ProbeHandler, s conversion.Scope) error {
-	out.Exec = (*core.ExecAction)(unsafe.Pointer(in.Exec))
-	out.HTTPGet = (*core.HTTPGetAction)(unsafe.Pointer(in.HTTPGet))
-	out.TCPSocket = (*core.TCPSocketAction)(unsafe.Pointer(in.TCPSocket))
-	out.GRPC = (*core.GRPCAction)(unsafe.Pointer(in.GRPC))
+	*out = *(*core.ProbeHandler)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7505,10 +6558,7 @@ func Convert_v1_ProbeHandler_To_core_ProbeHandler(in *corev1.ProbeHandler, out *
 }
 
 func autoConvert_core_ProbeHandler_To_v1_ProbeHandler(in *core.ProbeHandler, out *corev1.ProbeHandler, s conversion.Scope) error {
-	out.Exec = (*corev1.ExecAction)(unsafe.Pointer(in.Exec))
-	out.HTTPGet = (*corev1.HTTPGetAction)(unsafe.Pointer(in.HTTPGet))
-	out.TCPSocket = (*corev1.TCPSocketAction)(unsafe.Pointer(in.TCPSocket))
-	out.GRPC = (*corev1.GRPCAction)(unsafe.Pointer(in.GRPC))
+	*out = *(*corev1.ProbeHandler)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7518,18 +6568,7 @@ func Convert_core_ProbeHandler_To_v1_ProbeHandler(in *core.ProbeHandler, out *co
 }
 
 func autoConvert_v1_ProjectedVolumeSource_To_core_ProjectedVolumeSource(in *corev1.ProjectedVolumeSource, out *core.ProjectedVolumeSource, s conversion.Scope) error {
-	if in.Sources != nil {
-		in, out := &in.Sources, &out.Sources
-		*out = make([]core.VolumeProjection, len(*in))
-		for i := range *in {
-			if err := Convert_v1_VolumeProjection_To_core_VolumeProjection(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Sources = nil
-	}
-	out.DefaultMode = (*int32)(unsafe.Pointer(in.DefaultMode))
+	*out = *(*core.ProjectedVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7539,18 +6578,7 @@ func Convert_v1_ProjectedVolumeSource_To_core_ProjectedVolumeSource(in *corev1.P
 }
 
 func autoConvert_core_ProjectedVolumeSource_To_v1_ProjectedVolumeSource(in *core.ProjectedVolumeSource, out *corev1.ProjectedVolumeSource, s conversion.Scope) error {
-	if in.Sources != nil {
-		in, out := &in.Sources, &out.Sources
-		*out = make([]corev1.VolumeProjection, len(*in))
-		for i := range *in {
-			if err := Convert_core_VolumeProjection_To_v1_VolumeProjection(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Sources = nil
-	}
-	out.DefaultMode = (*int32)(unsafe.Pointer(in.DefaultMode))
+	*out = *(*corev1.ProjectedVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7560,12 +6588,7 @@ func Convert_core_ProjectedVolumeSource_To_v1_ProjectedVolumeSource(in *core.Pro
 }
 
 func autoConvert_v1_QuobyteVolumeSource_To_core_QuobyteVolumeSource(in *corev1.QuobyteVolumeSource, out *core.QuobyteVolumeSource, s conversion.Scope) error {
-	out.Registry = in.Registry
-	out.Volume = in.Volume
-	out.ReadOnly = in.ReadOnly
-	out.User = in.User
-	out.Group = in.Group
-	out.Tenant = in.Tenant
+	*out = *(*core.QuobyteVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7575,12 +6598,7 @@ func Convert_v1_QuobyteVolumeSource_To_core_QuobyteVolumeSource(in *corev1.Quoby
 }
 
 func autoConvert_core_QuobyteVolumeSource_To_v1_QuobyteVolumeSource(in *core.QuobyteVolumeSource, out *corev1.QuobyteVolumeSource, s conversion.Scope) error {
-	out.Registry = in.Registry
-	out.Volume = in.Volume
-	out.ReadOnly = in.ReadOnly
-	out.User = in.User
-	out.Group = in.Group
-	out.Tenant = in.Tenant
+	*out = *(*corev1.QuobyteVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7590,14 +6608,7 @@ func Convert_core_QuobyteVolumeSource_To_v1_QuobyteVolumeSource(in *core.Quobyte
 }
 
 func autoConvert_v1_RBDPersistentVolumeSource_To_core_RBDPersistentVolumeSource(in *corev1.RBDPersistentVolumeSource, out *core.RBDPersistentVolumeSource, s conversion.Scope) error {
-	out.CephMonitors = *(*[]string)(unsafe.Pointer(&in.CephMonitors))
-	out.RBDImage = in.RBDImage
-	out.FSType = in.FSType
-	out.RBDPool = in.RBDPool
-	out.RadosUser = in.RadosUser
-	out.Keyring = in.Keyring
-	out.SecretRef = (*core.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.RBDPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7607,14 +6618,7 @@ func Convert_v1_RBDPersistentVolumeSource_To_core_RBDPersistentVolumeSource(in *
 }
 
 func autoConvert_core_RBDPersistentVolumeSource_To_v1_RBDPersistentVolumeSource(in *core.RBDPersistentVolumeSource, out *corev1.RBDPersistentVolumeSource, s conversion.Scope) error {
-	out.CephMonitors = *(*[]string)(unsafe.Pointer(&in.CephMonitors))
-	out.RBDImage = in.RBDImage
-	out.FSType = in.FSType
-	out.RBDPool = in.RBDPool
-	out.RadosUser = in.RadosUser
-	out.Keyring = in.Keyring
-	out.SecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.RBDPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7624,14 +6628,7 @@ func Convert_core_RBDPersistentVolumeSource_To_v1_RBDPersistentVolumeSource(in *
 }
 
 func autoConvert_v1_RBDVolumeSource_To_core_RBDVolumeSource(in *corev1.RBDVolumeSource, out *core.RBDVolumeSource, s conversion.Scope) error {
-	out.CephMonitors = *(*[]string)(unsafe.Pointer(&in.CephMonitors))
-	out.RBDImage = in.RBDImage
-	out.FSType = in.FSType
-	out.RBDPool = in.RBDPool
-	out.RadosUser = in.RadosUser
-	out.Keyring = in.Keyring
-	out.SecretRef = (*core.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.RBDVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7641,14 +6638,7 @@ func Convert_v1_RBDVolumeSource_To_core_RBDVolumeSource(in *corev1.RBDVolumeSour
 }
 
 func autoConvert_core_RBDVolumeSource_To_v1_RBDVolumeSource(in *core.RBDVolumeSource, out *corev1.RBDVolumeSource, s conversion.Scope) error {
-	out.CephMonitors = *(*[]string)(unsafe.Pointer(&in.CephMonitors))
-	out.RBDImage = in.RBDImage
-	out.FSType = in.FSType
-	out.RBDPool = in.RBDPool
-	out.RadosUser = in.RadosUser
-	out.Keyring = in.Keyring
-	out.SecretRef = (*corev1.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.RBDVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7714,11 +6704,7 @@ func Convert_core_ReplicationController_To_v1_ReplicationController(in *core.Rep
 }
 
 func autoConvert_v1_ReplicationControllerCondition_To_core_ReplicationControllerCondition(in *corev1.ReplicationControllerCondition, out *core.ReplicationControllerCondition, s conversion.Scope) error {
-	out.Type = core.ReplicationControllerConditionType(in.Type)
-	out.Status = core.ConditionStatus(in.Status)
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*core.ReplicationControllerCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7728,11 +6714,7 @@ func Convert_v1_ReplicationControllerCondition_To_core_ReplicationControllerCond
 }
 
 func autoConvert_core_ReplicationControllerCondition_To_v1_ReplicationControllerCondition(in *core.ReplicationControllerCondition, out *corev1.ReplicationControllerCondition, s conversion.Scope) error {
-	out.Type = corev1.ReplicationControllerConditionType(in.Type)
-	out.Status = corev1.ConditionStatus(in.Status)
-	out.LastTransitionTime = in.LastTransitionTime
-	out.Reason = in.Reason
-	out.Message = in.Message
+	*out = *(*corev1.ReplicationControllerCondition)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7743,17 +6725,7 @@ func Convert_core_ReplicationControllerCondition_To_v1_ReplicationControllerCond
 
 func autoConvert_v1_ReplicationControllerList_To_core_ReplicationControllerList(in *corev1.ReplicationControllerList, out *core.ReplicationControllerList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]core.ReplicationController, len(*in))
-		for i := range *in {
-			if err := Convert_v1_ReplicationController_To_core_ReplicationController(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]core.ReplicationController)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -7764,17 +6736,7 @@ func Convert_v1_ReplicationControllerList_To_core_ReplicationControllerList(in *
 
 func autoConvert_core_ReplicationControllerList_To_v1_ReplicationControllerList(in *core.ReplicationControllerList, out *corev1.ReplicationControllerList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]corev1.ReplicationController, len(*in))
-		for i := range *in {
-			if err := Convert_core_ReplicationController_To_v1_ReplicationController(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]corev1.ReplicationController)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -7784,44 +6746,27 @@ func Convert_core_ReplicationControllerList_To_v1_ReplicationControllerList(in *
 }
 
 func autoConvert_v1_ReplicationControllerSpec_To_core_ReplicationControllerSpec(in *corev1.ReplicationControllerSpec, out *core.ReplicationControllerSpec, s conversion.Scope) error {
-	out.Replicas = (*int32)(unsafe.Pointer(in.Replicas))
-	out.MinReadySeconds = in.MinReadySeconds
-	out.Selector = *(*map[string]string)(unsafe.Pointer(&in.Selector))
-	if in.Template != nil {
-		in, out := &in.Template, &out.Template
-		*out = new(core.PodTemplateSpec)
-		if err := Convert_v1_PodTemplateSpec_To_core_PodTemplateSpec(*in, *out, s); err != nil {
-			return err
-		}
-	} else {
-		out.Template = nil
-	}
+	*out = *(*core.ReplicationControllerSpec)(unsafe.Pointer(in))
 	return nil
+}
+
+// Convert_v1_ReplicationControllerSpec_To_core_ReplicationControllerSpec is an autogenerated conversion function.
+func Convert_v1_ReplicationControllerSpec_To_core_ReplicationControllerSpec(in *corev1.ReplicationControllerSpec, out *core.ReplicationControllerSpec, s conversion.Scope) error {
+	return autoConvert_v1_ReplicationControllerSpec_To_core_ReplicationControllerSpec(in, out, s)
 }
 
 func autoConvert_core_ReplicationControllerSpec_To_v1_ReplicationControllerSpec(in *core.ReplicationControllerSpec, out *corev1.ReplicationControllerSpec, s conversion.Scope) error {
-	out.Replicas = (*int32)(unsafe.Pointer(in.Replicas))
-	out.MinReadySeconds = in.MinReadySeconds
-	out.Selector = *(*map[string]string)(unsafe.Pointer(&in.Selector))
-	if in.Template != nil {
-		in, out := &in.Template, &out.Template
-		*out = new(corev1.PodTemplateSpec)
-		if err := Convert_core_PodTemplateSpec_To_v1_PodTemplateSpec(*in, *out, s); err != nil {
-			return err
-		}
-	} else {
-		out.Template = nil
-	}
+	*out = *(*corev1.ReplicationControllerSpec)(unsafe.Pointer(in))
 	return nil
 }
 
+// Convert_core_ReplicationControllerSpec_To_v1_ReplicationControllerSpec is an autogenerated conversion function.
+func Convert_core_ReplicationControllerSpec_To_v1_ReplicationControllerSpec(in *core.ReplicationControllerSpec, out *corev1.ReplicationControllerSpec, s conversion.Scope) error {
+	return autoConvert_core_ReplicationControllerSpec_To_v1_ReplicationControllerSpec(in, out, s)
+}
+
 func autoConvert_v1_ReplicationControllerStatus_To_core_ReplicationControllerStatus(in *corev1.ReplicationControllerStatus, out *core.ReplicationControllerStatus, s conversion.Scope) error {
-	out.Replicas = in.Replicas
-	out.FullyLabeledReplicas = in.FullyLabeledReplicas
-	out.ReadyReplicas = in.ReadyReplicas
-	out.AvailableReplicas = in.AvailableReplicas
-	out.ObservedGeneration = in.ObservedGeneration
-	out.Conditions = *(*[]core.ReplicationControllerCondition)(unsafe.Pointer(&in.Conditions))
+	*out = *(*core.ReplicationControllerStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7831,12 +6776,7 @@ func Convert_v1_ReplicationControllerStatus_To_core_ReplicationControllerStatus(
 }
 
 func autoConvert_core_ReplicationControllerStatus_To_v1_ReplicationControllerStatus(in *core.ReplicationControllerStatus, out *corev1.ReplicationControllerStatus, s conversion.Scope) error {
-	out.Replicas = in.Replicas
-	out.FullyLabeledReplicas = in.FullyLabeledReplicas
-	out.ReadyReplicas = in.ReadyReplicas
-	out.AvailableReplicas = in.AvailableReplicas
-	out.ObservedGeneration = in.ObservedGeneration
-	out.Conditions = *(*[]corev1.ReplicationControllerCondition)(unsafe.Pointer(&in.Conditions))
+	*out = *(*corev1.ReplicationControllerStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7846,8 +6786,7 @@ func Convert_core_ReplicationControllerStatus_To_v1_ReplicationControllerStatus(
 }
 
 func autoConvert_v1_ResourceClaim_To_core_ResourceClaim(in *corev1.ResourceClaim, out *core.ResourceClaim, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Request = in.Request
+	*out = *(*core.ResourceClaim)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7857,8 +6796,7 @@ func Convert_v1_ResourceClaim_To_core_ResourceClaim(in *corev1.ResourceClaim, ou
 }
 
 func autoConvert_core_ResourceClaim_To_v1_ResourceClaim(in *core.ResourceClaim, out *corev1.ResourceClaim, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Request = in.Request
+	*out = *(*corev1.ResourceClaim)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7868,9 +6806,7 @@ func Convert_core_ResourceClaim_To_v1_ResourceClaim(in *core.ResourceClaim, out 
 }
 
 func autoConvert_v1_ResourceFieldSelector_To_core_ResourceFieldSelector(in *corev1.ResourceFieldSelector, out *core.ResourceFieldSelector, s conversion.Scope) error {
-	out.ContainerName = in.ContainerName
-	out.Resource = in.Resource
-	out.Divisor = in.Divisor
+	*out = *(*core.ResourceFieldSelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7880,9 +6816,7 @@ func Convert_v1_ResourceFieldSelector_To_core_ResourceFieldSelector(in *corev1.R
 }
 
 func autoConvert_core_ResourceFieldSelector_To_v1_ResourceFieldSelector(in *core.ResourceFieldSelector, out *corev1.ResourceFieldSelector, s conversion.Scope) error {
-	out.ContainerName = in.ContainerName
-	out.Resource = in.Resource
-	out.Divisor = in.Divisor
+	*out = *(*corev1.ResourceFieldSelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7892,9 +6826,7 @@ func Convert_core_ResourceFieldSelector_To_v1_ResourceFieldSelector(in *core.Res
 }
 
 func autoConvert_v1_ResourceHealth_To_core_ResourceHealth(in *corev1.ResourceHealth, out *core.ResourceHealth, s conversion.Scope) error {
-	out.ResourceID = core.ResourceID(in.ResourceID)
-	out.Health = core.ResourceHealthStatus(in.Health)
-	out.Message = (*string)(unsafe.Pointer(in.Message))
+	*out = *(*core.ResourceHealth)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7904,9 +6836,7 @@ func Convert_v1_ResourceHealth_To_core_ResourceHealth(in *corev1.ResourceHealth,
 }
 
 func autoConvert_core_ResourceHealth_To_v1_ResourceHealth(in *core.ResourceHealth, out *corev1.ResourceHealth, s conversion.Scope) error {
-	out.ResourceID = corev1.ResourceID(in.ResourceID)
-	out.Health = corev1.ResourceHealthStatus(in.Health)
-	out.Message = (*string)(unsafe.Pointer(in.Message))
+	*out = *(*corev1.ResourceHealth)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7970,9 +6900,7 @@ func Convert_core_ResourceQuotaList_To_v1_ResourceQuotaList(in *core.ResourceQuo
 }
 
 func autoConvert_v1_ResourceQuotaSpec_To_core_ResourceQuotaSpec(in *corev1.ResourceQuotaSpec, out *core.ResourceQuotaSpec, s conversion.Scope) error {
-	out.Hard = *(*core.ResourceList)(unsafe.Pointer(&in.Hard))
-	out.Scopes = *(*[]core.ResourceQuotaScope)(unsafe.Pointer(&in.Scopes))
-	out.ScopeSelector = (*core.ScopeSelector)(unsafe.Pointer(in.ScopeSelector))
+	*out = *(*core.ResourceQuotaSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7982,9 +6910,7 @@ func Convert_v1_ResourceQuotaSpec_To_core_ResourceQuotaSpec(in *corev1.ResourceQ
 }
 
 func autoConvert_core_ResourceQuotaSpec_To_v1_ResourceQuotaSpec(in *core.ResourceQuotaSpec, out *corev1.ResourceQuotaSpec, s conversion.Scope) error {
-	out.Hard = *(*corev1.ResourceList)(unsafe.Pointer(&in.Hard))
-	out.Scopes = *(*[]corev1.ResourceQuotaScope)(unsafe.Pointer(&in.Scopes))
-	out.ScopeSelector = (*corev1.ScopeSelector)(unsafe.Pointer(in.ScopeSelector))
+	*out = *(*corev1.ResourceQuotaSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -7994,8 +6920,7 @@ func Convert_core_ResourceQuotaSpec_To_v1_ResourceQuotaSpec(in *core.ResourceQuo
 }
 
 func autoConvert_v1_ResourceQuotaStatus_To_core_ResourceQuotaStatus(in *corev1.ResourceQuotaStatus, out *core.ResourceQuotaStatus, s conversion.Scope) error {
-	out.Hard = *(*core.ResourceList)(unsafe.Pointer(&in.Hard))
-	out.Used = *(*core.ResourceList)(unsafe.Pointer(&in.Used))
+	*out = *(*core.ResourceQuotaStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8005,8 +6930,7 @@ func Convert_v1_ResourceQuotaStatus_To_core_ResourceQuotaStatus(in *corev1.Resou
 }
 
 func autoConvert_core_ResourceQuotaStatus_To_v1_ResourceQuotaStatus(in *core.ResourceQuotaStatus, out *corev1.ResourceQuotaStatus, s conversion.Scope) error {
-	out.Hard = *(*corev1.ResourceList)(unsafe.Pointer(&in.Hard))
-	out.Used = *(*corev1.ResourceList)(unsafe.Pointer(&in.Used))
+	*out = *(*corev1.ResourceQuotaStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8016,9 +6940,7 @@ func Convert_core_ResourceQuotaStatus_To_v1_ResourceQuotaStatus(in *core.Resourc
 }
 
 func autoConvert_v1_ResourceRequirements_To_core_ResourceRequirements(in *corev1.ResourceRequirements, out *core.ResourceRequirements, s conversion.Scope) error {
-	out.Limits = *(*core.ResourceList)(unsafe.Pointer(&in.Limits))
-	out.Requests = *(*core.ResourceList)(unsafe.Pointer(&in.Requests))
-	out.Claims = *(*[]core.ResourceClaim)(unsafe.Pointer(&in.Claims))
+	*out = *(*core.ResourceRequirements)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8028,9 +6950,7 @@ func Convert_v1_ResourceRequirements_To_core_ResourceRequirements(in *corev1.Res
 }
 
 func autoConvert_core_ResourceRequirements_To_v1_ResourceRequirements(in *core.ResourceRequirements, out *corev1.ResourceRequirements, s conversion.Scope) error {
-	out.Limits = *(*corev1.ResourceList)(unsafe.Pointer(&in.Limits))
-	out.Requests = *(*corev1.ResourceList)(unsafe.Pointer(&in.Requests))
-	out.Claims = *(*[]corev1.ResourceClaim)(unsafe.Pointer(&in.Claims))
+	*out = *(*corev1.ResourceRequirements)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8040,8 +6960,7 @@ func Convert_core_ResourceRequirements_To_v1_ResourceRequirements(in *core.Resou
 }
 
 func autoConvert_v1_ResourceStatus_To_core_ResourceStatus(in *corev1.ResourceStatus, out *core.ResourceStatus, s conversion.Scope) error {
-	out.Name = core.ResourceName(in.Name)
-	out.Resources = *(*[]core.ResourceHealth)(unsafe.Pointer(&in.Resources))
+	*out = *(*core.ResourceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8051,8 +6970,7 @@ func Convert_v1_ResourceStatus_To_core_ResourceStatus(in *corev1.ResourceStatus,
 }
 
 func autoConvert_core_ResourceStatus_To_v1_ResourceStatus(in *core.ResourceStatus, out *corev1.ResourceStatus, s conversion.Scope) error {
-	out.Name = corev1.ResourceName(in.Name)
-	out.Resources = *(*[]corev1.ResourceHealth)(unsafe.Pointer(&in.Resources))
+	*out = *(*corev1.ResourceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8062,10 +6980,7 @@ func Convert_core_ResourceStatus_To_v1_ResourceStatus(in *core.ResourceStatus, o
 }
 
 func autoConvert_v1_SELinuxOptions_To_core_SELinuxOptions(in *corev1.SELinuxOptions, out *core.SELinuxOptions, s conversion.Scope) error {
-	out.User = in.User
-	out.Role = in.Role
-	out.Type = in.Type
-	out.Level = in.Level
+	*out = *(*core.SELinuxOptions)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8075,10 +6990,7 @@ func Convert_v1_SELinuxOptions_To_core_SELinuxOptions(in *corev1.SELinuxOptions,
 }
 
 func autoConvert_core_SELinuxOptions_To_v1_SELinuxOptions(in *core.SELinuxOptions, out *corev1.SELinuxOptions, s conversion.Scope) error {
-	out.User = in.User
-	out.Role = in.Role
-	out.Type = in.Type
-	out.Level = in.Level
+	*out = *(*corev1.SELinuxOptions)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8088,16 +7000,7 @@ func Convert_core_SELinuxOptions_To_v1_SELinuxOptions(in *core.SELinuxOptions, o
 }
 
 func autoConvert_v1_ScaleIOPersistentVolumeSource_To_core_ScaleIOPersistentVolumeSource(in *corev1.ScaleIOPersistentVolumeSource, out *core.ScaleIOPersistentVolumeSource, s conversion.Scope) error {
-	out.Gateway = in.Gateway
-	out.System = in.System
-	out.SecretRef = (*core.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.SSLEnabled = in.SSLEnabled
-	out.ProtectionDomain = in.ProtectionDomain
-	out.StoragePool = in.StoragePool
-	out.StorageMode = in.StorageMode
-	out.VolumeName = in.VolumeName
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.ScaleIOPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8107,16 +7010,7 @@ func Convert_v1_ScaleIOPersistentVolumeSource_To_core_ScaleIOPersistentVolumeSou
 }
 
 func autoConvert_core_ScaleIOPersistentVolumeSource_To_v1_ScaleIOPersistentVolumeSource(in *core.ScaleIOPersistentVolumeSource, out *corev1.ScaleIOPersistentVolumeSource, s conversion.Scope) error {
-	out.Gateway = in.Gateway
-	out.System = in.System
-	out.SecretRef = (*corev1.SecretReference)(unsafe.Pointer(in.SecretRef))
-	out.SSLEnabled = in.SSLEnabled
-	out.ProtectionDomain = in.ProtectionDomain
-	out.StoragePool = in.StoragePool
-	out.StorageMode = in.StorageMode
-	out.VolumeName = in.VolumeName
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.ScaleIOPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8126,16 +7020,7 @@ func Convert_core_ScaleIOPersistentVolumeSource_To_v1_ScaleIOPersistentVolumeSou
 }
 
 func autoConvert_v1_ScaleIOVolumeSource_To_core_ScaleIOVolumeSource(in *corev1.ScaleIOVolumeSource, out *core.ScaleIOVolumeSource, s conversion.Scope) error {
-	out.Gateway = in.Gateway
-	out.System = in.System
-	out.SecretRef = (*core.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.SSLEnabled = in.SSLEnabled
-	out.ProtectionDomain = in.ProtectionDomain
-	out.StoragePool = in.StoragePool
-	out.StorageMode = in.StorageMode
-	out.VolumeName = in.VolumeName
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
+	*out = *(*core.ScaleIOVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8145,16 +7030,7 @@ func Convert_v1_ScaleIOVolumeSource_To_core_ScaleIOVolumeSource(in *corev1.Scale
 }
 
 func autoConvert_core_ScaleIOVolumeSource_To_v1_ScaleIOVolumeSource(in *core.ScaleIOVolumeSource, out *corev1.ScaleIOVolumeSource, s conversion.Scope) error {
-	out.Gateway = in.Gateway
-	out.System = in.System
-	out.SecretRef = (*corev1.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
-	out.SSLEnabled = in.SSLEnabled
-	out.ProtectionDomain = in.ProtectionDomain
-	out.StoragePool = in.StoragePool
-	out.StorageMode = in.StorageMode
-	out.VolumeName = in.VolumeName
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
+	*out = *(*corev1.ScaleIOVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8164,7 +7040,7 @@ func Convert_core_ScaleIOVolumeSource_To_v1_ScaleIOVolumeSource(in *core.ScaleIO
 }
 
 func autoConvert_v1_ScopeSelector_To_core_ScopeSelector(in *corev1.ScopeSelector, out *core.ScopeSelector, s conversion.Scope) error {
-	out.MatchExpressions = *(*[]core.ScopedResourceSelectorRequirement)(unsafe.Pointer(&in.MatchExpressions))
+	*out = *(*core.ScopeSelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8174,7 +7050,7 @@ func Convert_v1_ScopeSelector_To_core_ScopeSelector(in *corev1.ScopeSelector, ou
 }
 
 func autoConvert_core_ScopeSelector_To_v1_ScopeSelector(in *core.ScopeSelector, out *corev1.ScopeSelector, s conversion.Scope) error {
-	out.MatchExpressions = *(*[]corev1.ScopedResourceSelectorRequirement)(unsafe.Pointer(&in.MatchExpressions))
+	*out = *(*corev1.ScopeSelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8184,9 +7060,7 @@ func Convert_core_ScopeSelector_To_v1_ScopeSelector(in *core.ScopeSelector, out 
 }
 
 func autoConvert_v1_ScopedResourceSelectorRequirement_To_core_ScopedResourceSelectorRequirement(in *corev1.ScopedResourceSelectorRequirement, out *core.ScopedResourceSelectorRequirement, s conversion.Scope) error {
-	out.ScopeName = core.ResourceQuotaScope(in.ScopeName)
-	out.Operator = core.ScopeSelectorOperator(in.Operator)
-	out.Values = *(*[]string)(unsafe.Pointer(&in.Values))
+	*out = *(*core.ScopedResourceSelectorRequirement)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8196,9 +7070,7 @@ func Convert_v1_ScopedResourceSelectorRequirement_To_core_ScopedResourceSelector
 }
 
 func autoConvert_core_ScopedResourceSelectorRequirement_To_v1_ScopedResourceSelectorRequirement(in *core.ScopedResourceSelectorRequirement, out *corev1.ScopedResourceSelectorRequirement, s conversion.Scope) error {
-	out.ScopeName = corev1.ResourceQuotaScope(in.ScopeName)
-	out.Operator = corev1.ScopeSelectorOperator(in.Operator)
-	out.Values = *(*[]string)(unsafe.Pointer(&in.Values))
+	*out = *(*corev1.ScopedResourceSelectorRequirement)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8208,8 +7080,7 @@ func Convert_core_ScopedResourceSelectorRequirement_To_v1_ScopedResourceSelector
 }
 
 func autoConvert_v1_SeccompProfile_To_core_SeccompProfile(in *corev1.SeccompProfile, out *core.SeccompProfile, s conversion.Scope) error {
-	out.Type = core.SeccompProfileType(in.Type)
-	out.LocalhostProfile = (*string)(unsafe.Pointer(in.LocalhostProfile))
+	*out = *(*core.SeccompProfile)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8219,8 +7090,7 @@ func Convert_v1_SeccompProfile_To_core_SeccompProfile(in *corev1.SeccompProfile,
 }
 
 func autoConvert_core_SeccompProfile_To_v1_SeccompProfile(in *core.SeccompProfile, out *corev1.SeccompProfile, s conversion.Scope) error {
-	out.Type = corev1.SeccompProfileType(in.Type)
-	out.LocalhostProfile = (*string)(unsafe.Pointer(in.LocalhostProfile))
+	*out = *(*corev1.SeccompProfile)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8252,10 +7122,7 @@ func Convert_core_Secret_To_v1_Secret(in *core.Secret, out *corev1.Secret, s con
 }
 
 func autoConvert_v1_SecretEnvSource_To_core_SecretEnvSource(in *corev1.SecretEnvSource, out *core.SecretEnvSource, s conversion.Scope) error {
-	if err := Convert_v1_LocalObjectReference_To_core_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.SecretEnvSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8265,10 +7132,7 @@ func Convert_v1_SecretEnvSource_To_core_SecretEnvSource(in *corev1.SecretEnvSour
 }
 
 func autoConvert_core_SecretEnvSource_To_v1_SecretEnvSource(in *core.SecretEnvSource, out *corev1.SecretEnvSource, s conversion.Scope) error {
-	if err := Convert_core_LocalObjectReference_To_v1_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.SecretEnvSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8278,11 +7142,7 @@ func Convert_core_SecretEnvSource_To_v1_SecretEnvSource(in *core.SecretEnvSource
 }
 
 func autoConvert_v1_SecretKeySelector_To_core_SecretKeySelector(in *corev1.SecretKeySelector, out *core.SecretKeySelector, s conversion.Scope) error {
-	if err := Convert_v1_LocalObjectReference_To_core_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Key = in.Key
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.SecretKeySelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8292,11 +7152,7 @@ func Convert_v1_SecretKeySelector_To_core_SecretKeySelector(in *corev1.SecretKey
 }
 
 func autoConvert_core_SecretKeySelector_To_v1_SecretKeySelector(in *core.SecretKeySelector, out *corev1.SecretKeySelector, s conversion.Scope) error {
-	if err := Convert_core_LocalObjectReference_To_v1_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Key = in.Key
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.SecretKeySelector)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8348,11 +7204,7 @@ func Convert_core_SecretList_To_v1_SecretList(in *core.SecretList, out *corev1.S
 }
 
 func autoConvert_v1_SecretProjection_To_core_SecretProjection(in *corev1.SecretProjection, out *core.SecretProjection, s conversion.Scope) error {
-	if err := Convert_v1_LocalObjectReference_To_core_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Items = *(*[]core.KeyToPath)(unsafe.Pointer(&in.Items))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.SecretProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8362,11 +7214,7 @@ func Convert_v1_SecretProjection_To_core_SecretProjection(in *corev1.SecretProje
 }
 
 func autoConvert_core_SecretProjection_To_v1_SecretProjection(in *core.SecretProjection, out *corev1.SecretProjection, s conversion.Scope) error {
-	if err := Convert_core_LocalObjectReference_To_v1_LocalObjectReference(&in.LocalObjectReference, &out.LocalObjectReference, s); err != nil {
-		return err
-	}
-	out.Items = *(*[]corev1.KeyToPath)(unsafe.Pointer(&in.Items))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.SecretProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8376,8 +7224,7 @@ func Convert_core_SecretProjection_To_v1_SecretProjection(in *core.SecretProject
 }
 
 func autoConvert_v1_SecretReference_To_core_SecretReference(in *corev1.SecretReference, out *core.SecretReference, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Namespace = in.Namespace
+	*out = *(*core.SecretReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8387,8 +7234,7 @@ func Convert_v1_SecretReference_To_core_SecretReference(in *corev1.SecretReferen
 }
 
 func autoConvert_core_SecretReference_To_v1_SecretReference(in *core.SecretReference, out *corev1.SecretReference, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Namespace = in.Namespace
+	*out = *(*corev1.SecretReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8398,10 +7244,7 @@ func Convert_core_SecretReference_To_v1_SecretReference(in *core.SecretReference
 }
 
 func autoConvert_v1_SecretVolumeSource_To_core_SecretVolumeSource(in *corev1.SecretVolumeSource, out *core.SecretVolumeSource, s conversion.Scope) error {
-	out.SecretName = in.SecretName
-	out.Items = *(*[]core.KeyToPath)(unsafe.Pointer(&in.Items))
-	out.DefaultMode = (*int32)(unsafe.Pointer(in.DefaultMode))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*core.SecretVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8411,10 +7254,7 @@ func Convert_v1_SecretVolumeSource_To_core_SecretVolumeSource(in *corev1.SecretV
 }
 
 func autoConvert_core_SecretVolumeSource_To_v1_SecretVolumeSource(in *core.SecretVolumeSource, out *corev1.SecretVolumeSource, s conversion.Scope) error {
-	out.SecretName = in.SecretName
-	out.Items = *(*[]corev1.KeyToPath)(unsafe.Pointer(&in.Items))
-	out.DefaultMode = (*int32)(unsafe.Pointer(in.DefaultMode))
-	out.Optional = (*bool)(unsafe.Pointer(in.Optional))
+	*out = *(*corev1.SecretVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8424,18 +7264,7 @@ func Convert_core_SecretVolumeSource_To_v1_SecretVolumeSource(in *core.SecretVol
 }
 
 func autoConvert_v1_SecurityContext_To_core_SecurityContext(in *corev1.SecurityContext, out *core.SecurityContext, s conversion.Scope) error {
-	out.Capabilities = (*core.Capabilities)(unsafe.Pointer(in.Capabilities))
-	out.Privileged = (*bool)(unsafe.Pointer(in.Privileged))
-	out.SELinuxOptions = (*core.SELinuxOptions)(unsafe.Pointer(in.SELinuxOptions))
-	out.WindowsOptions = (*core.WindowsSecurityContextOptions)(unsafe.Pointer(in.WindowsOptions))
-	out.RunAsUser = (*int64)(unsafe.Pointer(in.RunAsUser))
-	out.RunAsGroup = (*int64)(unsafe.Pointer(in.RunAsGroup))
-	out.RunAsNonRoot = (*bool)(unsafe.Pointer(in.RunAsNonRoot))
-	out.ReadOnlyRootFilesystem = (*bool)(unsafe.Pointer(in.ReadOnlyRootFilesystem))
-	out.AllowPrivilegeEscalation = (*bool)(unsafe.Pointer(in.AllowPrivilegeEscalation))
-	out.ProcMount = (*core.ProcMountType)(unsafe.Pointer(in.ProcMount))
-	out.SeccompProfile = (*core.SeccompProfile)(unsafe.Pointer(in.SeccompProfile))
-	out.AppArmorProfile = (*core.AppArmorProfile)(unsafe.Pointer(in.AppArmorProfile))
+	*out = *(*core.SecurityContext)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8445,18 +7274,7 @@ func Convert_v1_SecurityContext_To_core_SecurityContext(in *corev1.SecurityConte
 }
 
 func autoConvert_core_SecurityContext_To_v1_SecurityContext(in *core.SecurityContext, out *corev1.SecurityContext, s conversion.Scope) error {
-	out.Capabilities = (*corev1.Capabilities)(unsafe.Pointer(in.Capabilities))
-	out.Privileged = (*bool)(unsafe.Pointer(in.Privileged))
-	out.SELinuxOptions = (*corev1.SELinuxOptions)(unsafe.Pointer(in.SELinuxOptions))
-	out.WindowsOptions = (*corev1.WindowsSecurityContextOptions)(unsafe.Pointer(in.WindowsOptions))
-	out.RunAsUser = (*int64)(unsafe.Pointer(in.RunAsUser))
-	out.RunAsGroup = (*int64)(unsafe.Pointer(in.RunAsGroup))
-	out.RunAsNonRoot = (*bool)(unsafe.Pointer(in.RunAsNonRoot))
-	out.ReadOnlyRootFilesystem = (*bool)(unsafe.Pointer(in.ReadOnlyRootFilesystem))
-	out.AllowPrivilegeEscalation = (*bool)(unsafe.Pointer(in.AllowPrivilegeEscalation))
-	out.ProcMount = (*corev1.ProcMountType)(unsafe.Pointer(in.ProcMount))
-	out.SeccompProfile = (*corev1.SeccompProfile)(unsafe.Pointer(in.SeccompProfile))
-	out.AppArmorProfile = (*corev1.AppArmorProfile)(unsafe.Pointer(in.AppArmorProfile))
+	*out = *(*corev1.SecurityContext)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8570,11 +7388,7 @@ func Convert_core_ServiceAccountList_To_v1_ServiceAccountList(in *core.ServiceAc
 }
 
 func autoConvert_v1_ServiceAccountTokenProjection_To_core_ServiceAccountTokenProjection(in *corev1.ServiceAccountTokenProjection, out *core.ServiceAccountTokenProjection, s conversion.Scope) error {
-	out.Audience = in.Audience
-	if err := metav1.Convert_Pointer_int64_To_int64(&in.ExpirationSeconds, &out.ExpirationSeconds, s); err != nil {
-		return err
-	}
-	out.Path = in.Path
+	*out = *(*core.ServiceAccountTokenProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8584,11 +7398,7 @@ func Convert_v1_ServiceAccountTokenProjection_To_core_ServiceAccountTokenProject
 }
 
 func autoConvert_core_ServiceAccountTokenProjection_To_v1_ServiceAccountTokenProjection(in *core.ServiceAccountTokenProjection, out *corev1.ServiceAccountTokenProjection, s conversion.Scope) error {
-	out.Audience = in.Audience
-	if err := metav1.Convert_int64_To_Pointer_int64(&in.ExpirationSeconds, &out.ExpirationSeconds, s); err != nil {
-		return err
-	}
-	out.Path = in.Path
+	*out = *(*corev1.ServiceAccountTokenProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8599,17 +7409,7 @@ func Convert_core_ServiceAccountTokenProjection_To_v1_ServiceAccountTokenProject
 
 func autoConvert_v1_ServiceList_To_core_ServiceList(in *corev1.ServiceList, out *core.ServiceList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]core.Service, len(*in))
-		for i := range *in {
-			if err := Convert_v1_Service_To_core_Service(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]core.Service)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -8620,17 +7420,7 @@ func Convert_v1_ServiceList_To_core_ServiceList(in *corev1.ServiceList, out *cor
 
 func autoConvert_core_ServiceList_To_v1_ServiceList(in *core.ServiceList, out *corev1.ServiceList, s conversion.Scope) error {
 	out.ListMeta = in.ListMeta
-	if in.Items != nil {
-		in, out := &in.Items, &out.Items
-		*out = make([]corev1.Service, len(*in))
-		for i := range *in {
-			if err := Convert_core_Service_To_v1_Service(&(*in)[i], &(*out)[i], s); err != nil {
-				return err
-			}
-		}
-	} else {
-		out.Items = nil
-	}
+	out.Items = *(*[]corev1.Service)(unsafe.Pointer(&in.Items))
 	return nil
 }
 
@@ -8640,12 +7430,7 @@ func Convert_core_ServiceList_To_v1_ServiceList(in *core.ServiceList, out *corev
 }
 
 func autoConvert_v1_ServicePort_To_core_ServicePort(in *corev1.ServicePort, out *core.ServicePort, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Protocol = core.Protocol(in.Protocol)
-	out.AppProtocol = (*string)(unsafe.Pointer(in.AppProtocol))
-	out.Port = in.Port
-	out.TargetPort = in.TargetPort
-	out.NodePort = in.NodePort
+	*out = *(*core.ServicePort)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8655,12 +7440,7 @@ func Convert_v1_ServicePort_To_core_ServicePort(in *corev1.ServicePort, out *cor
 }
 
 func autoConvert_core_ServicePort_To_v1_ServicePort(in *core.ServicePort, out *corev1.ServicePort, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Protocol = corev1.Protocol(in.Protocol)
-	out.AppProtocol = (*string)(unsafe.Pointer(in.AppProtocol))
-	out.Port = in.Port
-	out.TargetPort = in.TargetPort
-	out.NodePort = in.NodePort
+	*out = *(*corev1.ServicePort)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8708,26 +7488,7 @@ func Convert_url_Values_To_v1_ServiceProxyOptions(in *url.Values, out *corev1.Se
 }
 
 func autoConvert_v1_ServiceSpec_To_core_ServiceSpec(in *corev1.ServiceSpec, out *core.ServiceSpec, s conversion.Scope) error {
-	out.Ports = *(*[]core.ServicePort)(unsafe.Pointer(&in.Ports))
-	out.Selector = *(*map[string]string)(unsafe.Pointer(&in.Selector))
-	out.ClusterIP = in.ClusterIP
-	out.ClusterIPs = *(*[]string)(unsafe.Pointer(&in.ClusterIPs))
-	out.Type = core.ServiceType(in.Type)
-	out.ExternalIPs = *(*[]string)(unsafe.Pointer(&in.ExternalIPs))
-	out.SessionAffinity = core.ServiceAffinity(in.SessionAffinity)
-	out.LoadBalancerIP = in.LoadBalancerIP
-	out.LoadBalancerSourceRanges = *(*[]string)(unsafe.Pointer(&in.LoadBalancerSourceRanges))
-	out.ExternalName = in.ExternalName
-	out.ExternalTrafficPolicy = core.ServiceExternalTrafficPolicy(in.ExternalTrafficPolicy)
-	out.HealthCheckNodePort = in.HealthCheckNodePort
-	out.PublishNotReadyAddresses = in.PublishNotReadyAddresses
-	out.SessionAffinityConfig = (*core.SessionAffinityConfig)(unsafe.Pointer(in.SessionAffinityConfig))
-	out.IPFamilies = *(*[]core.IPFamily)(unsafe.Pointer(&in.IPFamilies))
-	out.IPFamilyPolicy = (*core.IPFamilyPolicy)(unsafe.Pointer(in.IPFamilyPolicy))
-	out.AllocateLoadBalancerNodePorts = (*bool)(unsafe.Pointer(in.AllocateLoadBalancerNodePorts))
-	out.LoadBalancerClass = (*string)(unsafe.Pointer(in.LoadBalancerClass))
-	out.InternalTrafficPolicy = (*core.ServiceInternalTrafficPolicy)(unsafe.Pointer(in.InternalTrafficPolicy))
-	out.TrafficDistribution = (*string)(unsafe.Pointer(in.TrafficDistribution))
+	*out = *(*core.ServiceSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8737,26 +7498,7 @@ func Convert_v1_ServiceSpec_To_core_ServiceSpec(in *corev1.ServiceSpec, out *cor
 }
 
 func autoConvert_core_ServiceSpec_To_v1_ServiceSpec(in *core.ServiceSpec, out *corev1.ServiceSpec, s conversion.Scope) error {
-	out.Type = corev1.ServiceType(in.Type)
-	out.Ports = *(*[]corev1.ServicePort)(unsafe.Pointer(&in.Ports))
-	out.Selector = *(*map[string]string)(unsafe.Pointer(&in.Selector))
-	out.ClusterIP = in.ClusterIP
-	out.ClusterIPs = *(*[]string)(unsafe.Pointer(&in.ClusterIPs))
-	out.IPFamilies = *(*[]corev1.IPFamily)(unsafe.Pointer(&in.IPFamilies))
-	out.IPFamilyPolicy = (*corev1.IPFamilyPolicy)(unsafe.Pointer(in.IPFamilyPolicy))
-	out.ExternalName = in.ExternalName
-	out.ExternalIPs = *(*[]string)(unsafe.Pointer(&in.ExternalIPs))
-	out.LoadBalancerIP = in.LoadBalancerIP
-	out.SessionAffinity = corev1.ServiceAffinity(in.SessionAffinity)
-	out.SessionAffinityConfig = (*corev1.SessionAffinityConfig)(unsafe.Pointer(in.SessionAffinityConfig))
-	out.LoadBalancerSourceRanges = *(*[]string)(unsafe.Pointer(&in.LoadBalancerSourceRanges))
-	out.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicy(in.ExternalTrafficPolicy)
-	out.HealthCheckNodePort = in.HealthCheckNodePort
-	out.PublishNotReadyAddresses = in.PublishNotReadyAddresses
-	out.AllocateLoadBalancerNodePorts = (*bool)(unsafe.Pointer(in.AllocateLoadBalancerNodePorts))
-	out.LoadBalancerClass = (*string)(unsafe.Pointer(in.LoadBalancerClass))
-	out.InternalTrafficPolicy = (*corev1.ServiceInternalTrafficPolicy)(unsafe.Pointer(in.InternalTrafficPolicy))
-	out.TrafficDistribution = (*string)(unsafe.Pointer(in.TrafficDistribution))
+	*out = *(*corev1.ServiceSpec)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8766,10 +7508,7 @@ func Convert_core_ServiceSpec_To_v1_ServiceSpec(in *core.ServiceSpec, out *corev
 }
 
 func autoConvert_v1_ServiceStatus_To_core_ServiceStatus(in *corev1.ServiceStatus, out *core.ServiceStatus, s conversion.Scope) error {
-	if err := Convert_v1_LoadBalancerStatus_To_core_LoadBalancerStatus(&in.LoadBalancer, &out.LoadBalancer, s); err != nil {
-		return err
-	}
-	out.Conditions = *(*[]metav1.Condition)(unsafe.Pointer(&in.Conditions))
+	*out = *(*core.ServiceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8779,10 +7518,7 @@ func Convert_v1_ServiceStatus_To_core_ServiceStatus(in *corev1.ServiceStatus, ou
 }
 
 func autoConvert_core_ServiceStatus_To_v1_ServiceStatus(in *core.ServiceStatus, out *corev1.ServiceStatus, s conversion.Scope) error {
-	if err := Convert_core_LoadBalancerStatus_To_v1_LoadBalancerStatus(&in.LoadBalancer, &out.LoadBalancer, s); err != nil {
-		return err
-	}
-	out.Conditions = *(*[]metav1.Condition)(unsafe.Pointer(&in.Conditions))
+	*out = *(*corev1.ServiceStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8792,7 +7528,7 @@ func Convert_core_ServiceStatus_To_v1_ServiceStatus(in *core.ServiceStatus, out 
 }
 
 func autoConvert_v1_SessionAffinityConfig_To_core_SessionAffinityConfig(in *corev1.SessionAffinityConfig, out *core.SessionAffinityConfig, s conversion.Scope) error {
-	out.ClientIP = (*core.ClientIPConfig)(unsafe.Pointer(in.ClientIP))
+	*out = *(*core.SessionAffinityConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8802,7 +7538,7 @@ func Convert_v1_SessionAffinityConfig_To_core_SessionAffinityConfig(in *corev1.S
 }
 
 func autoConvert_core_SessionAffinityConfig_To_v1_SessionAffinityConfig(in *core.SessionAffinityConfig, out *corev1.SessionAffinityConfig, s conversion.Scope) error {
-	out.ClientIP = (*corev1.ClientIPConfig)(unsafe.Pointer(in.ClientIP))
+	*out = *(*corev1.SessionAffinityConfig)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8812,7 +7548,7 @@ func Convert_core_SessionAffinityConfig_To_v1_SessionAffinityConfig(in *core.Ses
 }
 
 func autoConvert_v1_SleepAction_To_core_SleepAction(in *corev1.SleepAction, out *core.SleepAction, s conversion.Scope) error {
-	out.Seconds = in.Seconds
+	*out = *(*core.SleepAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8822,7 +7558,7 @@ func Convert_v1_SleepAction_To_core_SleepAction(in *corev1.SleepAction, out *cor
 }
 
 func autoConvert_core_SleepAction_To_v1_SleepAction(in *core.SleepAction, out *corev1.SleepAction, s conversion.Scope) error {
-	out.Seconds = in.Seconds
+	*out = *(*corev1.SleepAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8832,11 +7568,7 @@ func Convert_core_SleepAction_To_v1_SleepAction(in *core.SleepAction, out *corev
 }
 
 func autoConvert_v1_StorageOSPersistentVolumeSource_To_core_StorageOSPersistentVolumeSource(in *corev1.StorageOSPersistentVolumeSource, out *core.StorageOSPersistentVolumeSource, s conversion.Scope) error {
-	out.VolumeName = in.VolumeName
-	out.VolumeNamespace = in.VolumeNamespace
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.SecretRef = (*core.ObjectReference)(unsafe.Pointer(in.SecretRef))
+	*out = *(*core.StorageOSPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8846,11 +7578,7 @@ func Convert_v1_StorageOSPersistentVolumeSource_To_core_StorageOSPersistentVolum
 }
 
 func autoConvert_core_StorageOSPersistentVolumeSource_To_v1_StorageOSPersistentVolumeSource(in *core.StorageOSPersistentVolumeSource, out *corev1.StorageOSPersistentVolumeSource, s conversion.Scope) error {
-	out.VolumeName = in.VolumeName
-	out.VolumeNamespace = in.VolumeNamespace
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.SecretRef = (*corev1.ObjectReference)(unsafe.Pointer(in.SecretRef))
+	*out = *(*corev1.StorageOSPersistentVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8860,11 +7588,7 @@ func Convert_core_StorageOSPersistentVolumeSource_To_v1_StorageOSPersistentVolum
 }
 
 func autoConvert_v1_StorageOSVolumeSource_To_core_StorageOSVolumeSource(in *corev1.StorageOSVolumeSource, out *core.StorageOSVolumeSource, s conversion.Scope) error {
-	out.VolumeName = in.VolumeName
-	out.VolumeNamespace = in.VolumeNamespace
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.SecretRef = (*core.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
+	*out = *(*core.StorageOSVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8874,11 +7598,7 @@ func Convert_v1_StorageOSVolumeSource_To_core_StorageOSVolumeSource(in *corev1.S
 }
 
 func autoConvert_core_StorageOSVolumeSource_To_v1_StorageOSVolumeSource(in *core.StorageOSVolumeSource, out *corev1.StorageOSVolumeSource, s conversion.Scope) error {
-	out.VolumeName = in.VolumeName
-	out.VolumeNamespace = in.VolumeNamespace
-	out.FSType = in.FSType
-	out.ReadOnly = in.ReadOnly
-	out.SecretRef = (*corev1.LocalObjectReference)(unsafe.Pointer(in.SecretRef))
+	*out = *(*corev1.StorageOSVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8888,8 +7608,7 @@ func Convert_core_StorageOSVolumeSource_To_v1_StorageOSVolumeSource(in *core.Sto
 }
 
 func autoConvert_v1_Sysctl_To_core_Sysctl(in *corev1.Sysctl, out *core.Sysctl, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Value = in.Value
+	*out = *(*core.Sysctl)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8899,8 +7618,7 @@ func Convert_v1_Sysctl_To_core_Sysctl(in *corev1.Sysctl, out *core.Sysctl, s con
 }
 
 func autoConvert_core_Sysctl_To_v1_Sysctl(in *core.Sysctl, out *corev1.Sysctl, s conversion.Scope) error {
-	out.Name = in.Name
-	out.Value = in.Value
+	*out = *(*corev1.Sysctl)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8910,8 +7628,7 @@ func Convert_core_Sysctl_To_v1_Sysctl(in *core.Sysctl, out *corev1.Sysctl, s con
 }
 
 func autoConvert_v1_TCPSocketAction_To_core_TCPSocketAction(in *corev1.TCPSocketAction, out *core.TCPSocketAction, s conversion.Scope) error {
-	out.Port = in.Port
-	out.Host = in.Host
+	*out = *(*core.TCPSocketAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8921,8 +7638,7 @@ func Convert_v1_TCPSocketAction_To_core_TCPSocketAction(in *corev1.TCPSocketActi
 }
 
 func autoConvert_core_TCPSocketAction_To_v1_TCPSocketAction(in *core.TCPSocketAction, out *corev1.TCPSocketAction, s conversion.Scope) error {
-	out.Port = in.Port
-	out.Host = in.Host
+	*out = *(*corev1.TCPSocketAction)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8932,10 +7648,7 @@ func Convert_core_TCPSocketAction_To_v1_TCPSocketAction(in *core.TCPSocketAction
 }
 
 func autoConvert_v1_Taint_To_core_Taint(in *corev1.Taint, out *core.Taint, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Value = in.Value
-	out.Effect = core.TaintEffect(in.Effect)
-	out.TimeAdded = (*metav1.Time)(unsafe.Pointer(in.TimeAdded))
+	*out = *(*core.Taint)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8945,10 +7658,7 @@ func Convert_v1_Taint_To_core_Taint(in *corev1.Taint, out *core.Taint, s convers
 }
 
 func autoConvert_core_Taint_To_v1_Taint(in *core.Taint, out *corev1.Taint, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Value = in.Value
-	out.Effect = corev1.TaintEffect(in.Effect)
-	out.TimeAdded = (*metav1.Time)(unsafe.Pointer(in.TimeAdded))
+	*out = *(*corev1.Taint)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8958,11 +7668,7 @@ func Convert_core_Taint_To_v1_Taint(in *core.Taint, out *corev1.Taint, s convers
 }
 
 func autoConvert_v1_Toleration_To_core_Toleration(in *corev1.Toleration, out *core.Toleration, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Operator = core.TolerationOperator(in.Operator)
-	out.Value = in.Value
-	out.Effect = core.TaintEffect(in.Effect)
-	out.TolerationSeconds = (*int64)(unsafe.Pointer(in.TolerationSeconds))
+	*out = *(*core.Toleration)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8972,11 +7678,7 @@ func Convert_v1_Toleration_To_core_Toleration(in *corev1.Toleration, out *core.T
 }
 
 func autoConvert_core_Toleration_To_v1_Toleration(in *core.Toleration, out *corev1.Toleration, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Operator = corev1.TolerationOperator(in.Operator)
-	out.Value = in.Value
-	out.Effect = corev1.TaintEffect(in.Effect)
-	out.TolerationSeconds = (*int64)(unsafe.Pointer(in.TolerationSeconds))
+	*out = *(*corev1.Toleration)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8986,8 +7688,7 @@ func Convert_core_Toleration_To_v1_Toleration(in *core.Toleration, out *corev1.T
 }
 
 func autoConvert_v1_TopologySelectorLabelRequirement_To_core_TopologySelectorLabelRequirement(in *corev1.TopologySelectorLabelRequirement, out *core.TopologySelectorLabelRequirement, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Values = *(*[]string)(unsafe.Pointer(&in.Values))
+	*out = *(*core.TopologySelectorLabelRequirement)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -8997,8 +7698,7 @@ func Convert_v1_TopologySelectorLabelRequirement_To_core_TopologySelectorLabelRe
 }
 
 func autoConvert_core_TopologySelectorLabelRequirement_To_v1_TopologySelectorLabelRequirement(in *core.TopologySelectorLabelRequirement, out *corev1.TopologySelectorLabelRequirement, s conversion.Scope) error {
-	out.Key = in.Key
-	out.Values = *(*[]string)(unsafe.Pointer(&in.Values))
+	*out = *(*corev1.TopologySelectorLabelRequirement)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9008,7 +7708,7 @@ func Convert_core_TopologySelectorLabelRequirement_To_v1_TopologySelectorLabelRe
 }
 
 func autoConvert_v1_TopologySelectorTerm_To_core_TopologySelectorTerm(in *corev1.TopologySelectorTerm, out *core.TopologySelectorTerm, s conversion.Scope) error {
-	out.MatchLabelExpressions = *(*[]core.TopologySelectorLabelRequirement)(unsafe.Pointer(&in.MatchLabelExpressions))
+	*out = *(*core.TopologySelectorTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9018,7 +7718,7 @@ func Convert_v1_TopologySelectorTerm_To_core_TopologySelectorTerm(in *corev1.Top
 }
 
 func autoConvert_core_TopologySelectorTerm_To_v1_TopologySelectorTerm(in *core.TopologySelectorTerm, out *corev1.TopologySelectorTerm, s conversion.Scope) error {
-	out.MatchLabelExpressions = *(*[]corev1.TopologySelectorLabelRequirement)(unsafe.Pointer(&in.MatchLabelExpressions))
+	*out = *(*corev1.TopologySelectorTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9028,14 +7728,7 @@ func Convert_core_TopologySelectorTerm_To_v1_TopologySelectorTerm(in *core.Topol
 }
 
 func autoConvert_v1_TopologySpreadConstraint_To_core_TopologySpreadConstraint(in *corev1.TopologySpreadConstraint, out *core.TopologySpreadConstraint, s conversion.Scope) error {
-	out.MaxSkew = in.MaxSkew
-	out.TopologyKey = in.TopologyKey
-	out.WhenUnsatisfiable = core.UnsatisfiableConstraintAction(in.WhenUnsatisfiable)
-	out.LabelSelector = (*metav1.LabelSelector)(unsafe.Pointer(in.LabelSelector))
-	out.MinDomains = (*int32)(unsafe.Pointer(in.MinDomains))
-	out.NodeAffinityPolicy = (*core.NodeInclusionPolicy)(unsafe.Pointer(in.NodeAffinityPolicy))
-	out.NodeTaintsPolicy = (*core.NodeInclusionPolicy)(unsafe.Pointer(in.NodeTaintsPolicy))
-	out.MatchLabelKeys = *(*[]string)(unsafe.Pointer(&in.MatchLabelKeys))
+	*out = *(*core.TopologySpreadConstraint)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9045,14 +7738,7 @@ func Convert_v1_TopologySpreadConstraint_To_core_TopologySpreadConstraint(in *co
 }
 
 func autoConvert_core_TopologySpreadConstraint_To_v1_TopologySpreadConstraint(in *core.TopologySpreadConstraint, out *corev1.TopologySpreadConstraint, s conversion.Scope) error {
-	out.MaxSkew = in.MaxSkew
-	out.TopologyKey = in.TopologyKey
-	out.WhenUnsatisfiable = corev1.UnsatisfiableConstraintAction(in.WhenUnsatisfiable)
-	out.LabelSelector = (*metav1.LabelSelector)(unsafe.Pointer(in.LabelSelector))
-	out.MinDomains = (*int32)(unsafe.Pointer(in.MinDomains))
-	out.NodeAffinityPolicy = (*corev1.NodeInclusionPolicy)(unsafe.Pointer(in.NodeAffinityPolicy))
-	out.NodeTaintsPolicy = (*corev1.NodeInclusionPolicy)(unsafe.Pointer(in.NodeTaintsPolicy))
-	out.MatchLabelKeys = *(*[]string)(unsafe.Pointer(&in.MatchLabelKeys))
+	*out = *(*corev1.TopologySpreadConstraint)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9062,9 +7748,7 @@ func Convert_core_TopologySpreadConstraint_To_v1_TopologySpreadConstraint(in *co
 }
 
 func autoConvert_v1_TypedLocalObjectReference_To_core_TypedLocalObjectReference(in *corev1.TypedLocalObjectReference, out *core.TypedLocalObjectReference, s conversion.Scope) error {
-	out.APIGroup = (*string)(unsafe.Pointer(in.APIGroup))
-	out.Kind = in.Kind
-	out.Name = in.Name
+	*out = *(*core.TypedLocalObjectReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9074,9 +7758,7 @@ func Convert_v1_TypedLocalObjectReference_To_core_TypedLocalObjectReference(in *
 }
 
 func autoConvert_core_TypedLocalObjectReference_To_v1_TypedLocalObjectReference(in *core.TypedLocalObjectReference, out *corev1.TypedLocalObjectReference, s conversion.Scope) error {
-	out.APIGroup = (*string)(unsafe.Pointer(in.APIGroup))
-	out.Kind = in.Kind
-	out.Name = in.Name
+	*out = *(*corev1.TypedLocalObjectReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9086,10 +7768,7 @@ func Convert_core_TypedLocalObjectReference_To_v1_TypedLocalObjectReference(in *
 }
 
 func autoConvert_v1_TypedObjectReference_To_core_TypedObjectReference(in *corev1.TypedObjectReference, out *core.TypedObjectReference, s conversion.Scope) error {
-	out.APIGroup = (*string)(unsafe.Pointer(in.APIGroup))
-	out.Kind = in.Kind
-	out.Name = in.Name
-	out.Namespace = (*string)(unsafe.Pointer(in.Namespace))
+	*out = *(*core.TypedObjectReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9099,10 +7778,7 @@ func Convert_v1_TypedObjectReference_To_core_TypedObjectReference(in *corev1.Typ
 }
 
 func autoConvert_core_TypedObjectReference_To_v1_TypedObjectReference(in *core.TypedObjectReference, out *corev1.TypedObjectReference, s conversion.Scope) error {
-	out.APIGroup = (*string)(unsafe.Pointer(in.APIGroup))
-	out.Kind = in.Kind
-	out.Name = in.Name
-	out.Namespace = (*string)(unsafe.Pointer(in.Namespace))
+	*out = *(*corev1.TypedObjectReference)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9112,10 +7788,7 @@ func Convert_core_TypedObjectReference_To_v1_TypedObjectReference(in *core.Typed
 }
 
 func autoConvert_v1_Volume_To_core_Volume(in *corev1.Volume, out *core.Volume, s conversion.Scope) error {
-	out.Name = in.Name
-	if err := Convert_v1_VolumeSource_To_core_VolumeSource(&in.VolumeSource, &out.VolumeSource, s); err != nil {
-		return err
-	}
+	*out = *(*core.Volume)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9125,10 +7798,7 @@ func Convert_v1_Volume_To_core_Volume(in *corev1.Volume, out *core.Volume, s con
 }
 
 func autoConvert_core_Volume_To_v1_Volume(in *core.Volume, out *corev1.Volume, s conversion.Scope) error {
-	out.Name = in.Name
-	if err := Convert_core_VolumeSource_To_v1_VolumeSource(&in.VolumeSource, &out.VolumeSource, s); err != nil {
-		return err
-	}
+	*out = *(*corev1.Volume)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9138,8 +7808,7 @@ func Convert_core_Volume_To_v1_Volume(in *core.Volume, out *corev1.Volume, s con
 }
 
 func autoConvert_v1_VolumeDevice_To_core_VolumeDevice(in *corev1.VolumeDevice, out *core.VolumeDevice, s conversion.Scope) error {
-	out.Name = in.Name
-	out.DevicePath = in.DevicePath
+	*out = *(*core.VolumeDevice)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9149,8 +7818,7 @@ func Convert_v1_VolumeDevice_To_core_VolumeDevice(in *corev1.VolumeDevice, out *
 }
 
 func autoConvert_core_VolumeDevice_To_v1_VolumeDevice(in *core.VolumeDevice, out *corev1.VolumeDevice, s conversion.Scope) error {
-	out.Name = in.Name
-	out.DevicePath = in.DevicePath
+	*out = *(*corev1.VolumeDevice)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9159,14 +7827,48 @@ func Convert_core_VolumeDevice_To_v1_VolumeDevice(in *core.VolumeDevice, out *co
 	return autoConvert_core_VolumeDevice_To_v1_VolumeDevice(in, out, s)
 }
 
+func autoConvert_v1_VolumeHealthCondition_To_core_VolumeHealthCondition(in *corev1.VolumeHealthCondition, out *core.VolumeHealthCondition, s conversion.Scope) error {
+	*out = *(*core.VolumeHealthCondition)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_VolumeHealthCondition_To_core_VolumeHealthCondition is an autogenerated conversion function.
+func Convert_v1_VolumeHealthCondition_To_core_VolumeHealthCondition(in *corev1.VolumeHealthCondition, out *core.VolumeHealthCondition, s conversion.Scope) error {
+	return autoConvert_v1_VolumeHealthCondition_To_core_VolumeHealthCondition(in, out, s)
+}
+
+func autoConvert_core_VolumeHealthCondition_To_v1_VolumeHealthCondition(in *core.VolumeHealthCondition, out *corev1.VolumeHealthCondition, s conversion.Scope) error {
+	*out = *(*corev1.VolumeHealthCondition)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_core_VolumeHealthCondition_To_v1_VolumeHealthCondition is an autogenerated conversion function.
+func Convert_core_VolumeHealthCondition_To_v1_VolumeHealthCondition(in *core.VolumeHealthCondition, out *corev1.VolumeHealthCondition, s conversion.Scope) error {
+	return autoConvert_core_VolumeHealthCondition_To_v1_VolumeHealthCondition(in, out, s)
+}
+
+func autoConvert_v1_VolumeHealthStatus_To_core_VolumeHealthStatus(in *corev1.VolumeHealthStatus, out *core.VolumeHealthStatus, s conversion.Scope) error {
+	*out = *(*core.VolumeHealthStatus)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1_VolumeHealthStatus_To_core_VolumeHealthStatus is an autogenerated conversion function.
+func Convert_v1_VolumeHealthStatus_To_core_VolumeHealthStatus(in *corev1.VolumeHealthStatus, out *core.VolumeHealthStatus, s conversion.Scope) error {
+	return autoConvert_v1_VolumeHealthStatus_To_core_VolumeHealthStatus(in, out, s)
+}
+
+func autoConvert_core_VolumeHealthStatus_To_v1_VolumeHealthStatus(in *core.VolumeHealthStatus, out *corev1.VolumeHealthStatus, s conversion.Scope) error {
+	*out = *(*corev1.VolumeHealthStatus)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_core_VolumeHealthStatus_To_v1_VolumeHealthStatus is an autogenerated conversion function.
+func Convert_core_VolumeHealthStatus_To_v1_VolumeHealthStatus(in *core.VolumeHealthStatus, out *corev1.VolumeHealthStatus, s conversion.Scope) error {
+	return autoConvert_core_VolumeHealthStatus_To_v1_VolumeHealthStatus(in, out, s)
+}
+
 func autoConvert_v1_VolumeMount_To_core_VolumeMount(in *corev1.VolumeMount, out *core.VolumeMount, s conversion.Scope) error {
-	out.Name = in.Name
-	out.ReadOnly = in.ReadOnly
-	out.RecursiveReadOnly = (*core.RecursiveReadOnlyMode)(unsafe.Pointer(in.RecursiveReadOnly))
-	out.MountPath = in.MountPath
-	out.SubPath = in.SubPath
-	out.MountPropagation = (*core.MountPropagationMode)(unsafe.Pointer(in.MountPropagation))
-	out.SubPathExpr = in.SubPathExpr
+	*out = *(*core.VolumeMount)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9176,13 +7878,7 @@ func Convert_v1_VolumeMount_To_core_VolumeMount(in *corev1.VolumeMount, out *cor
 }
 
 func autoConvert_core_VolumeMount_To_v1_VolumeMount(in *core.VolumeMount, out *corev1.VolumeMount, s conversion.Scope) error {
-	out.Name = in.Name
-	out.ReadOnly = in.ReadOnly
-	out.RecursiveReadOnly = (*corev1.RecursiveReadOnlyMode)(unsafe.Pointer(in.RecursiveReadOnly))
-	out.MountPath = in.MountPath
-	out.SubPath = in.SubPath
-	out.MountPropagation = (*corev1.MountPropagationMode)(unsafe.Pointer(in.MountPropagation))
-	out.SubPathExpr = in.SubPathExpr
+	*out = *(*corev1.VolumeMount)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9192,11 +7888,7 @@ func Convert_core_VolumeMount_To_v1_VolumeMount(in *core.VolumeMount, out *corev
 }
 
 func autoConvert_v1_VolumeMountStatus_To_core_VolumeMountStatus(in *corev1.VolumeMountStatus, out *core.VolumeMountStatus, s conversion.Scope) error {
-	out.Name = in.Name
-	out.MountPath = in.MountPath
-	out.ReadOnly = in.ReadOnly
-	out.RecursiveReadOnly = (*core.RecursiveReadOnlyMode)(unsafe.Pointer(in.RecursiveReadOnly))
-	out.VolumeStatus = (*core.VolumeStatus)(unsafe.Pointer(in.VolumeStatus))
+	*out = *(*core.VolumeMountStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9206,11 +7898,7 @@ func Convert_v1_VolumeMountStatus_To_core_VolumeMountStatus(in *corev1.VolumeMou
 }
 
 func autoConvert_core_VolumeMountStatus_To_v1_VolumeMountStatus(in *core.VolumeMountStatus, out *corev1.VolumeMountStatus, s conversion.Scope) error {
-	out.Name = in.Name
-	out.MountPath = in.MountPath
-	out.ReadOnly = in.ReadOnly
-	out.RecursiveReadOnly = (*corev1.RecursiveReadOnlyMode)(unsafe.Pointer(in.RecursiveReadOnly))
-	out.VolumeStatus = (*corev1.VolumeStatus)(unsafe.Pointer(in.VolumeStatus))
+	*out = *(*corev1.VolumeMountStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9220,7 +7908,7 @@ func Convert_core_VolumeMountStatus_To_v1_VolumeMountStatus(in *core.VolumeMount
 }
 
 func autoConvert_v1_VolumeNodeAffinity_To_core_VolumeNodeAffinity(in *corev1.VolumeNodeAffinity, out *core.VolumeNodeAffinity, s conversion.Scope) error {
-	out.Required = (*core.NodeSelector)(unsafe.Pointer(in.Required))
+	*out = *(*core.VolumeNodeAffinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9230,7 +7918,7 @@ func Convert_v1_VolumeNodeAffinity_To_core_VolumeNodeAffinity(in *corev1.VolumeN
 }
 
 func autoConvert_core_VolumeNodeAffinity_To_v1_VolumeNodeAffinity(in *core.VolumeNodeAffinity, out *corev1.VolumeNodeAffinity, s conversion.Scope) error {
-	out.Required = (*corev1.NodeSelector)(unsafe.Pointer(in.Required))
+	*out = *(*corev1.VolumeNodeAffinity)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9240,20 +7928,7 @@ func Convert_core_VolumeNodeAffinity_To_v1_VolumeNodeAffinity(in *core.VolumeNod
 }
 
 func autoConvert_v1_VolumeProjection_To_core_VolumeProjection(in *corev1.VolumeProjection, out *core.VolumeProjection, s conversion.Scope) error {
-	out.Secret = (*core.SecretProjection)(unsafe.Pointer(in.Secret))
-	out.DownwardAPI = (*core.DownwardAPIProjection)(unsafe.Pointer(in.DownwardAPI))
-	out.ConfigMap = (*core.ConfigMapProjection)(unsafe.Pointer(in.ConfigMap))
-	if in.ServiceAccountToken != nil {
-		in, out := &in.ServiceAccountToken, &out.ServiceAccountToken
-		*out = new(core.ServiceAccountTokenProjection)
-		if err := Convert_v1_ServiceAccountTokenProjection_To_core_ServiceAccountTokenProjection(*in, *out, s); err != nil {
-			return err
-		}
-	} else {
-		out.ServiceAccountToken = nil
-	}
-	out.ClusterTrustBundle = (*core.ClusterTrustBundleProjection)(unsafe.Pointer(in.ClusterTrustBundle))
-	out.PodCertificate = (*core.PodCertificateProjection)(unsafe.Pointer(in.PodCertificate))
+	*out = *(*core.VolumeProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9263,20 +7938,7 @@ func Convert_v1_VolumeProjection_To_core_VolumeProjection(in *corev1.VolumeProje
 }
 
 func autoConvert_core_VolumeProjection_To_v1_VolumeProjection(in *core.VolumeProjection, out *corev1.VolumeProjection, s conversion.Scope) error {
-	out.Secret = (*corev1.SecretProjection)(unsafe.Pointer(in.Secret))
-	out.DownwardAPI = (*corev1.DownwardAPIProjection)(unsafe.Pointer(in.DownwardAPI))
-	out.ConfigMap = (*corev1.ConfigMapProjection)(unsafe.Pointer(in.ConfigMap))
-	if in.ServiceAccountToken != nil {
-		in, out := &in.ServiceAccountToken, &out.ServiceAccountToken
-		*out = new(corev1.ServiceAccountTokenProjection)
-		if err := Convert_core_ServiceAccountTokenProjection_To_v1_ServiceAccountTokenProjection(*in, *out, s); err != nil {
-			return err
-		}
-	} else {
-		out.ServiceAccountToken = nil
-	}
-	out.ClusterTrustBundle = (*corev1.ClusterTrustBundleProjection)(unsafe.Pointer(in.ClusterTrustBundle))
-	out.PodCertificate = (*corev1.PodCertificateProjection)(unsafe.Pointer(in.PodCertificate))
+	*out = *(*corev1.VolumeProjection)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9286,8 +7948,7 @@ func Convert_core_VolumeProjection_To_v1_VolumeProjection(in *core.VolumeProject
 }
 
 func autoConvert_v1_VolumeResourceRequirements_To_core_VolumeResourceRequirements(in *corev1.VolumeResourceRequirements, out *core.VolumeResourceRequirements, s conversion.Scope) error {
-	out.Limits = *(*core.ResourceList)(unsafe.Pointer(&in.Limits))
-	out.Requests = *(*core.ResourceList)(unsafe.Pointer(&in.Requests))
+	*out = *(*core.VolumeResourceRequirements)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9297,8 +7958,7 @@ func Convert_v1_VolumeResourceRequirements_To_core_VolumeResourceRequirements(in
 }
 
 func autoConvert_core_VolumeResourceRequirements_To_v1_VolumeResourceRequirements(in *core.VolumeResourceRequirements, out *corev1.VolumeResourceRequirements, s conversion.Scope) error {
-	out.Limits = *(*corev1.ResourceList)(unsafe.Pointer(&in.Limits))
-	out.Requests = *(*corev1.ResourceList)(unsafe.Pointer(&in.Requests))
+	*out = *(*corev1.VolumeResourceRequirements)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9308,44 +7968,7 @@ func Convert_core_VolumeResourceRequirements_To_v1_VolumeResourceRequirements(in
 }
 
 func autoConvert_v1_VolumeSource_To_core_VolumeSource(in *corev1.VolumeSource, out *core.VolumeSource, s conversion.Scope) error {
-	out.HostPath = (*core.HostPathVolumeSource)(unsafe.Pointer(in.HostPath))
-	out.EmptyDir = (*core.EmptyDirVolumeSource)(unsafe.Pointer(in.EmptyDir))
-	out.GCEPersistentDisk = (*core.GCEPersistentDiskVolumeSource)(unsafe.Pointer(in.GCEPersistentDisk))
-	out.AWSElasticBlockStore = (*core.AWSElasticBlockStoreVolumeSource)(unsafe.Pointer(in.AWSElasticBlockStore))
-	out.GitRepo = (*core.GitRepoVolumeSource)(unsafe.Pointer(in.GitRepo))
-	out.Secret = (*core.SecretVolumeSource)(unsafe.Pointer(in.Secret))
-	out.NFS = (*core.NFSVolumeSource)(unsafe.Pointer(in.NFS))
-	out.ISCSI = (*core.ISCSIVolumeSource)(unsafe.Pointer(in.ISCSI))
-	out.Glusterfs = (*core.GlusterfsVolumeSource)(unsafe.Pointer(in.Glusterfs))
-	out.PersistentVolumeClaim = (*core.PersistentVolumeClaimVolumeSource)(unsafe.Pointer(in.PersistentVolumeClaim))
-	out.RBD = (*core.RBDVolumeSource)(unsafe.Pointer(in.RBD))
-	out.FlexVolume = (*core.FlexVolumeSource)(unsafe.Pointer(in.FlexVolume))
-	out.Cinder = (*core.CinderVolumeSource)(unsafe.Pointer(in.Cinder))
-	out.CephFS = (*core.CephFSVolumeSource)(unsafe.Pointer(in.CephFS))
-	out.Flocker = (*core.FlockerVolumeSource)(unsafe.Pointer(in.Flocker))
-	out.DownwardAPI = (*core.DownwardAPIVolumeSource)(unsafe.Pointer(in.DownwardAPI))
-	out.FC = (*core.FCVolumeSource)(unsafe.Pointer(in.FC))
-	out.AzureFile = (*core.AzureFileVolumeSource)(unsafe.Pointer(in.AzureFile))
-	out.ConfigMap = (*core.ConfigMapVolumeSource)(unsafe.Pointer(in.ConfigMap))
-	out.VsphereVolume = (*core.VsphereVirtualDiskVolumeSource)(unsafe.Pointer(in.VsphereVolume))
-	out.Quobyte = (*core.QuobyteVolumeSource)(unsafe.Pointer(in.Quobyte))
-	out.AzureDisk = (*core.AzureDiskVolumeSource)(unsafe.Pointer(in.AzureDisk))
-	out.PhotonPersistentDisk = (*core.PhotonPersistentDiskVolumeSource)(unsafe.Pointer(in.PhotonPersistentDisk))
-	if in.Projected != nil {
-		in, out := &in.Projected, &out.Projected
-		*out = new(core.ProjectedVolumeSource)
-		if err := Convert_v1_ProjectedVolumeSource_To_core_ProjectedVolumeSource(*in, *out, s); err != nil {
-			return err
-		}
-	} else {
-		out.Projected = nil
-	}
-	out.PortworxVolume = (*core.PortworxVolumeSource)(unsafe.Pointer(in.PortworxVolume))
-	out.ScaleIO = (*core.ScaleIOVolumeSource)(unsafe.Pointer(in.ScaleIO))
-	out.StorageOS = (*core.StorageOSVolumeSource)(unsafe.Pointer(in.StorageOS))
-	out.CSI = (*core.CSIVolumeSource)(unsafe.Pointer(in.CSI))
-	out.Ephemeral = (*core.EphemeralVolumeSource)(unsafe.Pointer(in.Ephemeral))
-	out.Image = (*core.ImageVolumeSource)(unsafe.Pointer(in.Image))
+	*out = *(*core.VolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9355,44 +7978,7 @@ func Convert_v1_VolumeSource_To_core_VolumeSource(in *corev1.VolumeSource, out *
 }
 
 func autoConvert_core_VolumeSource_To_v1_VolumeSource(in *core.VolumeSource, out *corev1.VolumeSource, s conversion.Scope) error {
-	out.HostPath = (*corev1.HostPathVolumeSource)(unsafe.Pointer(in.HostPath))
-	out.EmptyDir = (*corev1.EmptyDirVolumeSource)(unsafe.Pointer(in.EmptyDir))
-	out.GCEPersistentDisk = (*corev1.GCEPersistentDiskVolumeSource)(unsafe.Pointer(in.GCEPersistentDisk))
-	out.AWSElasticBlockStore = (*corev1.AWSElasticBlockStoreVolumeSource)(unsafe.Pointer(in.AWSElasticBlockStore))
-	out.GitRepo = (*corev1.GitRepoVolumeSource)(unsafe.Pointer(in.GitRepo))
-	out.Secret = (*corev1.SecretVolumeSource)(unsafe.Pointer(in.Secret))
-	out.NFS = (*corev1.NFSVolumeSource)(unsafe.Pointer(in.NFS))
-	out.ISCSI = (*corev1.ISCSIVolumeSource)(unsafe.Pointer(in.ISCSI))
-	out.Glusterfs = (*corev1.GlusterfsVolumeSource)(unsafe.Pointer(in.Glusterfs))
-	out.PersistentVolumeClaim = (*corev1.PersistentVolumeClaimVolumeSource)(unsafe.Pointer(in.PersistentVolumeClaim))
-	out.RBD = (*corev1.RBDVolumeSource)(unsafe.Pointer(in.RBD))
-	out.Quobyte = (*corev1.QuobyteVolumeSource)(unsafe.Pointer(in.Quobyte))
-	out.FlexVolume = (*corev1.FlexVolumeSource)(unsafe.Pointer(in.FlexVolume))
-	out.Cinder = (*corev1.CinderVolumeSource)(unsafe.Pointer(in.Cinder))
-	out.CephFS = (*corev1.CephFSVolumeSource)(unsafe.Pointer(in.CephFS))
-	out.Flocker = (*corev1.FlockerVolumeSource)(unsafe.Pointer(in.Flocker))
-	out.DownwardAPI = (*corev1.DownwardAPIVolumeSource)(unsafe.Pointer(in.DownwardAPI))
-	out.FC = (*corev1.FCVolumeSource)(unsafe.Pointer(in.FC))
-	out.AzureFile = (*corev1.AzureFileVolumeSource)(unsafe.Pointer(in.AzureFile))
-	out.ConfigMap = (*corev1.ConfigMapVolumeSource)(unsafe.Pointer(in.ConfigMap))
-	out.VsphereVolume = (*corev1.VsphereVirtualDiskVolumeSource)(unsafe.Pointer(in.VsphereVolume))
-	out.AzureDisk = (*corev1.AzureDiskVolumeSource)(unsafe.Pointer(in.AzureDisk))
-	out.PhotonPersistentDisk = (*corev1.PhotonPersistentDiskVolumeSource)(unsafe.Pointer(in.PhotonPersistentDisk))
-	if in.Projected != nil {
-		in, out := &in.Projected, &out.Projected
-		*out = new(corev1.ProjectedVolumeSource)
-		if err := Convert_core_ProjectedVolumeSource_To_v1_ProjectedVolumeSource(*in, *out, s); err != nil {
-			return err
-		}
-	} else {
-		out.Projected = nil
-	}
-	out.PortworxVolume = (*corev1.PortworxVolumeSource)(unsafe.Pointer(in.PortworxVolume))
-	out.ScaleIO = (*corev1.ScaleIOVolumeSource)(unsafe.Pointer(in.ScaleIO))
-	out.StorageOS = (*corev1.StorageOSVolumeSource)(unsafe.Pointer(in.StorageOS))
-	out.CSI = (*corev1.CSIVolumeSource)(unsafe.Pointer(in.CSI))
-	out.Ephemeral = (*corev1.EphemeralVolumeSource)(unsafe.Pointer(in.Ephemeral))
-	out.Image = (*corev1.ImageVolumeSource)(unsafe.Pointer(in.Image))
+	*out = *(*corev1.VolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9402,7 +7988,7 @@ func Convert_core_VolumeSource_To_v1_VolumeSource(in *core.VolumeSource, out *co
 }
 
 func autoConvert_v1_VolumeStatus_To_core_VolumeStatus(in *corev1.VolumeStatus, out *core.VolumeStatus, s conversion.Scope) error {
-	out.Image = (*core.ImageVolumeStatus)(unsafe.Pointer(in.Image))
+	*out = *(*core.VolumeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9412,7 +7998,7 @@ func Convert_v1_VolumeStatus_To_core_VolumeStatus(in *corev1.VolumeStatus, out *
 }
 
 func autoConvert_core_VolumeStatus_To_v1_VolumeStatus(in *core.VolumeStatus, out *corev1.VolumeStatus, s conversion.Scope) error {
-	out.Image = (*corev1.ImageVolumeStatus)(unsafe.Pointer(in.Image))
+	*out = *(*corev1.VolumeStatus)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9422,10 +8008,7 @@ func Convert_core_VolumeStatus_To_v1_VolumeStatus(in *core.VolumeStatus, out *co
 }
 
 func autoConvert_v1_VsphereVirtualDiskVolumeSource_To_core_VsphereVirtualDiskVolumeSource(in *corev1.VsphereVirtualDiskVolumeSource, out *core.VsphereVirtualDiskVolumeSource, s conversion.Scope) error {
-	out.VolumePath = in.VolumePath
-	out.FSType = in.FSType
-	out.StoragePolicyName = in.StoragePolicyName
-	out.StoragePolicyID = in.StoragePolicyID
+	*out = *(*core.VsphereVirtualDiskVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9435,10 +8018,7 @@ func Convert_v1_VsphereVirtualDiskVolumeSource_To_core_VsphereVirtualDiskVolumeS
 }
 
 func autoConvert_core_VsphereVirtualDiskVolumeSource_To_v1_VsphereVirtualDiskVolumeSource(in *core.VsphereVirtualDiskVolumeSource, out *corev1.VsphereVirtualDiskVolumeSource, s conversion.Scope) error {
-	out.VolumePath = in.VolumePath
-	out.FSType = in.FSType
-	out.StoragePolicyName = in.StoragePolicyName
-	out.StoragePolicyID = in.StoragePolicyID
+	*out = *(*corev1.VsphereVirtualDiskVolumeSource)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9448,10 +8028,7 @@ func Convert_core_VsphereVirtualDiskVolumeSource_To_v1_VsphereVirtualDiskVolumeS
 }
 
 func autoConvert_v1_WeightedPodAffinityTerm_To_core_WeightedPodAffinityTerm(in *corev1.WeightedPodAffinityTerm, out *core.WeightedPodAffinityTerm, s conversion.Scope) error {
-	out.Weight = in.Weight
-	if err := Convert_v1_PodAffinityTerm_To_core_PodAffinityTerm(&in.PodAffinityTerm, &out.PodAffinityTerm, s); err != nil {
-		return err
-	}
+	*out = *(*core.WeightedPodAffinityTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9461,10 +8038,7 @@ func Convert_v1_WeightedPodAffinityTerm_To_core_WeightedPodAffinityTerm(in *core
 }
 
 func autoConvert_core_WeightedPodAffinityTerm_To_v1_WeightedPodAffinityTerm(in *core.WeightedPodAffinityTerm, out *corev1.WeightedPodAffinityTerm, s conversion.Scope) error {
-	out.Weight = in.Weight
-	if err := Convert_core_PodAffinityTerm_To_v1_PodAffinityTerm(&in.PodAffinityTerm, &out.PodAffinityTerm, s); err != nil {
-		return err
-	}
+	*out = *(*corev1.WeightedPodAffinityTerm)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9474,10 +8048,7 @@ func Convert_core_WeightedPodAffinityTerm_To_v1_WeightedPodAffinityTerm(in *core
 }
 
 func autoConvert_v1_WindowsSecurityContextOptions_To_core_WindowsSecurityContextOptions(in *corev1.WindowsSecurityContextOptions, out *core.WindowsSecurityContextOptions, s conversion.Scope) error {
-	out.GMSACredentialSpecName = (*string)(unsafe.Pointer(in.GMSACredentialSpecName))
-	out.GMSACredentialSpec = (*string)(unsafe.Pointer(in.GMSACredentialSpec))
-	out.RunAsUserName = (*string)(unsafe.Pointer(in.RunAsUserName))
-	out.HostProcess = (*bool)(unsafe.Pointer(in.HostProcess))
+	*out = *(*core.WindowsSecurityContextOptions)(unsafe.Pointer(in))
 	return nil
 }
 
@@ -9487,10 +8058,7 @@ func Convert_v1_WindowsSecurityContextOptions_To_core_WindowsSecurityContextOpti
 }
 
 func autoConvert_core_WindowsSecurityContextOptions_To_v1_WindowsSecurityContextOptions(in *core.WindowsSecurityContextOptions, out *corev1.WindowsSecurityContextOptions, s conversion.Scope) error {
-	out.GMSACredentialSpecName = (*string)(unsafe.Pointer(in.GMSACredentialSpecName))
-	out.GMSACredentialSpec = (*string)(unsafe.Pointer(in.GMSACredentialSpec))
-	out.RunAsUserName = (*string)(unsafe.Pointer(in.RunAsUserName))
-	out.HostProcess = (*bool)(unsafe.Pointer(in.HostProcess))
+	*out = *(*corev1.WindowsSecurityContextOptions)(unsafe.Pointer(in))
 	return nil
 }
 

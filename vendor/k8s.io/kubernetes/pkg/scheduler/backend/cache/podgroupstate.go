@@ -22,9 +22,11 @@ import (
 	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 )
 
 var generation atomic.Int64
@@ -35,34 +37,11 @@ func nextPodGroupGeneration() int64 {
 	return generation.Add(1)
 }
 
-// podGroupKey uniquely identifies a specific instance of a PodGroup.
-type podGroupKey struct {
-	name      string
-	namespace string
-}
-
-func (pgk podGroupKey) GetName() string {
-	return pgk.name
-}
-
-func (pgk podGroupKey) GetNamespace() string {
-	return pgk.namespace
-}
-
-func (pgk podGroupKey) String() string {
-	return pgk.namespace + "/" + pgk.GetName()
-}
-
-var _ klog.KMetadata = &podGroupKey{}
-
-func newPodGroupKey(namespace string, name string) podGroupKey {
-	return podGroupKey{
-		namespace: namespace,
-		name:      name,
-	}
-}
-
 // podGroupStateData holds data and functionality shared between podGroupState and podGroupStateSnapshot.
+// Note that the podGroup field is populated from the observed PodGroup API object,
+// while other fields are populated from observed Pod objects. This means podGroupStateData
+// can exist without a corresponding PodGroup API object as long as at least one
+// Pod references it.
 type podGroupStateData struct {
 	// generation gets bumped whenever the data is changed.
 	// It's used to detect changes and avoid unnecessary cloning when taking a snapshot.
@@ -77,6 +56,8 @@ type podGroupStateData struct {
 	assumedPods map[types.UID]*v1.Pod
 	// assignedPods tracks all pods belonging to the group that are assigned (bound).
 	assignedPods sets.Set[types.UID]
+	// podGroup is the cached API object of the PodGroup.
+	podGroup *schedulingv1beta1.PodGroup
 }
 
 func newPodGroupStateData() podGroupStateData {
@@ -95,6 +76,10 @@ func (d *podGroupStateData) addPod(pod *v1.Pod) {
 	d.allPods[pod.UID] = pod
 	if pod.Spec.NodeName != "" {
 		d.assignedPods.Insert(pod.UID)
+		// Clear from unscheduled or assumed in case the pod previously existed in the pod group
+		// in a different state, e.g., external binding of a previously-queued pod group member.
+		d.unscheduledPods.Delete(pod.UID)
+		delete(d.assumedPods, pod.UID)
 	} else {
 		d.unscheduledPods.Insert(pod.UID)
 	}
@@ -179,7 +164,7 @@ func (d *podGroupStateData) scheduledPods() []*v1.Pod {
 
 // empty returns true when the pod group state contains no pods.
 func (d *podGroupStateData) empty() bool {
-	return len(d.allPods) == 0
+	return len(d.allPods) == 0 && d.podGroup == nil
 }
 
 // allPodsCount returns the number of all pods known to the scheduler for this group.
@@ -192,15 +177,32 @@ func (d *podGroupStateData) scheduledPodsCount() int {
 	return len(d.assumedPods) + len(d.assignedPods)
 }
 
-// deepCopy returns a deep copy of the pod group state data.
-func (d *podGroupStateData) deepCopy() podGroupStateData {
+// clone returns a clone of the pod group state data.
+// It does not deep copy the inner Pod and PodGroup objects
+// as they should not be mutated by the scheduler.
+// Cache's and snapshot's objects are read-only from the outside,
+// unless mutated explicitly by the methods.
+func (d *podGroupStateData) clone() podGroupStateData {
 	return podGroupStateData{
 		generation:      d.generation,
 		allPods:         maps.Clone(d.allPods),
 		unscheduledPods: d.unscheduledPods.Clone(),
 		assumedPods:     maps.Clone(d.assumedPods),
 		assignedPods:    d.assignedPods.Clone(),
+		podGroup:        d.podGroup,
 	}
+}
+
+// setPodGroup sets the PodGroup object.
+func (d *podGroupStateData) setPodGroup(podGroup *schedulingv1beta1.PodGroup) {
+	d.generation = nextPodGroupGeneration()
+	d.podGroup = podGroup
+}
+
+// removePodGroup removes the PodGroup object.
+func (d *podGroupStateData) removePodGroup() {
+	d.generation = nextPodGroupGeneration()
+	d.podGroup = nil
 }
 
 // unscheduledPodsMap returns all unscheduled pods for this pod group.
@@ -211,6 +213,76 @@ func (d *podGroupStateData) unscheduledPodsMap() map[string]*v1.Pod {
 		result[pod.Name] = pod
 	}
 	return result
+}
+
+// compositePodGroupStateData holds data and functionality shared between compositePodGroupState and compositePodGroupStateSnapshot.
+// Note that the compositePodGroup field is populated from the observed CompositePodGroup API object,
+// while other fields are populated from observed child PodGroups and CompositePodGroups. This means compositePodGroupStateData
+// can exist without a corresponding CompositePodGroup API object as long as at least one
+// child references it.
+type compositePodGroupStateData struct {
+	// generation gets bumped whenever the data is changed.
+	// It's used to detect changes and avoid unnecessary cloning when taking a snapshot.
+	generation int64
+	// compositePodGroup is the cached API object of the CompositePodGroup.
+	compositePodGroup *schedulingv1alpha3.CompositePodGroup
+	// children tracks all keys for child pod groups and composite pod groups.
+	children sets.Set[fwk.EntityKey]
+}
+
+func newCompositePodGroupStateData() compositePodGroupStateData {
+	return compositePodGroupStateData{
+		children: sets.New[fwk.EntityKey](),
+	}
+}
+
+// clone returns a clone of the composite pod group state data.
+// It does not deep copy the inner CompositePodGroup object
+// as it should not be mutated by the scheduler.
+// Cache's and snapshot's objects are read-only from the outside,
+// unless mutated explicitly by the methods.
+func (d *compositePodGroupStateData) clone() compositePodGroupStateData {
+	return compositePodGroupStateData{
+		generation:        d.generation,
+		compositePodGroup: d.compositePodGroup,
+		children:          d.children.Clone(),
+	}
+}
+
+// empty returns true when the composite pod group state contains no composite pod group.
+func (d *compositePodGroupStateData) empty() bool {
+	return d.compositePodGroup == nil && len(d.children) == 0
+}
+
+func (d *compositePodGroupStateData) setCompositePodGroup(compositePodGroup *schedulingv1alpha3.CompositePodGroup) {
+	d.generation = nextPodGroupGeneration()
+	d.compositePodGroup = compositePodGroup
+}
+
+func (d *compositePodGroupStateData) removeCompositePodGroup() {
+	d.generation = nextPodGroupGeneration()
+	d.compositePodGroup = nil
+}
+
+// addChild adds a child group to this group.
+func (d *compositePodGroupStateData) addChild(child fwk.EntityKey) {
+	d.generation = nextPodGroupGeneration()
+	d.children.Insert(child)
+}
+
+// removeChild removes a child group from this group.
+func (d *compositePodGroupStateData) removeChild(child fwk.EntityKey) {
+	d.generation = nextPodGroupGeneration()
+	d.children.Delete(child)
+}
+
+// getChildren returns all child groups for this group.
+func (d *compositePodGroupStateData) getChildren() []fwk.EntityKey {
+	var children []fwk.EntityKey
+	for child := range d.children {
+		children = append(children, child)
+	}
+	return children
 }
 
 // podGroupState holds the runtime state of a pod group.
@@ -226,10 +298,10 @@ func newPodGroupState() *podGroupState {
 // snapshot returns a deep copy of the live pod group state as an immutable snapshot.
 // It must be called under the cache lock.
 func (pgs *podGroupState) snapshot() *podGroupStateSnapshot {
-	return &podGroupStateSnapshot{podGroupStateData: pgs.podGroupStateData.deepCopy()}
+	return &podGroupStateSnapshot{podGroupStateData: pgs.podGroupStateData.clone()}
 }
 
-// empty returns true when the group contains no pods.
+// empty returns true when the group contains no pods and the cached PodGroup object is nil.
 // It must be called under the cache lock.
 func (pgs *podGroupState) empty() bool {
 	pgs.lock.RLock()
@@ -283,6 +355,26 @@ func (pgs *podGroupState) forgetPod(podUID types.UID) {
 	defer pgs.lock.Unlock()
 
 	pgs.podGroupStateData.forgetPod(podUID)
+}
+
+// setPodGroup sets the PodGroup object.
+// It must be called under the cache lock.
+func (pgs *podGroupState) setPodGroup(podGroup *schedulingv1beta1.PodGroup) {
+	pgs.lock.Lock()
+	defer pgs.lock.Unlock()
+
+	pgs.podGroupStateData.setPodGroup(podGroup)
+	pgs.podGroupStateData.generation = nextPodGroupGeneration()
+}
+
+// removePodGroup removes the PodGroup object.
+// It must be called under the cache lock.
+func (pgs *podGroupState) removePodGroup() {
+	pgs.lock.Lock()
+	defer pgs.lock.Unlock()
+
+	pgs.podGroupStateData.removePodGroup()
+	pgs.podGroupStateData.generation = nextPodGroupGeneration()
 }
 
 // AllPods returns the UIDs of all pods known to the scheduler for this group.
@@ -344,6 +436,74 @@ func (pgs *podGroupState) ScheduledPodsCount() int {
 	return pgs.podGroupStateData.scheduledPodsCount()
 }
 
+// PodGroup returns the PodGroup API object.
+func (pgs *podGroupState) PodGroup() *schedulingv1beta1.PodGroup {
+	pgs.lock.RLock()
+	defer pgs.lock.RUnlock()
+
+	return pgs.podGroupStateData.podGroup
+}
+
+// compositePodGroupState holds the runtime state of a composite pod group.
+type compositePodGroupState struct {
+	lock sync.RWMutex
+	compositePodGroupStateData
+}
+
+// newCompositePodGroupState creates a new compositePodGroupState.
+func newCompositePodGroupState() *compositePodGroupState {
+	return &compositePodGroupState{compositePodGroupStateData: newCompositePodGroupStateData()}
+}
+
+// snapshot returns a deep copy of the live composite pod group state as an immutable snapshot.
+// It must be called under the cache lock.
+func (cpgs *compositePodGroupState) snapshot() *compositePodGroupStateSnapshot {
+	return &compositePodGroupStateSnapshot{compositePodGroupStateData: cpgs.compositePodGroupStateData.clone()}
+}
+
+// empty returns true when the composite pod group state contains no composite pod group and no children.
+// It must be called under the cache lock.
+func (cpgs *compositePodGroupState) empty() bool {
+	cpgs.lock.RLock()
+	defer cpgs.lock.RUnlock()
+
+	return cpgs.compositePodGroupStateData.empty()
+}
+
+// setCompositePodGroup sets the CompositePodGroup object.
+// It must be called under the cache lock.
+func (cpgs *compositePodGroupState) setCompositePodGroup(compositePodGroup *schedulingv1alpha3.CompositePodGroup) {
+	cpgs.lock.Lock()
+	defer cpgs.lock.Unlock()
+
+	cpgs.compositePodGroupStateData.setCompositePodGroup(compositePodGroup)
+}
+
+// removeCompositePodGroup removes the CompositePodGroup object.
+// It must be called under the cache lock.
+func (cpgs *compositePodGroupState) removeCompositePodGroup() {
+	cpgs.lock.Lock()
+	defer cpgs.lock.Unlock()
+
+	cpgs.compositePodGroupStateData.removeCompositePodGroup()
+}
+
+// CompositePodGroup returns the CompositePodGroup API object.
+func (cpgs *compositePodGroupState) CompositePodGroup() *schedulingv1alpha3.CompositePodGroup {
+	cpgs.lock.RLock()
+	defer cpgs.lock.RUnlock()
+
+	return cpgs.compositePodGroupStateData.compositePodGroup
+}
+
+// GetChildren returns the keys of child pod groups or composite pod groups.
+func (cpgs *compositePodGroupState) GetChildren() []fwk.EntityKey {
+	cpgs.lock.RLock()
+	defer cpgs.lock.RUnlock()
+
+	return cpgs.compositePodGroupStateData.getChildren()
+}
+
 // podGroupStateSnapshot is an immutable, point-in-time copy of a podGroupState.
 // It is taken before a pod group scheduling cycle and used to track states of pods
 // during the cycle without modifying the live state of pods.
@@ -394,4 +554,20 @@ func (s *podGroupStateSnapshot) AllPodsCount() int {
 // ScheduledPodsCount returns the number of pods for this group that are either assumed or assigned.
 func (s *podGroupStateSnapshot) ScheduledPodsCount() int {
 	return s.podGroupStateData.scheduledPodsCount()
+}
+
+// Clone returns a pod group state snapshot with cloned podGroupStateData.
+func (s *podGroupStateSnapshot) Clone() *podGroupStateSnapshot {
+	return &podGroupStateSnapshot{podGroupStateData: s.podGroupStateData.clone()}
+}
+
+// compositePodGroupStateSnapshot is an immutable, point-in-time copy of a compositePodGroupState.
+// It is taken before a pod group scheduling cycle and used to track states of composite pod groups.
+type compositePodGroupStateSnapshot struct {
+	compositePodGroupStateData
+}
+
+// GetChildren returns the keys of the child groups.
+func (s *compositePodGroupStateSnapshot) GetChildren() []fwk.EntityKey {
+	return s.compositePodGroupStateData.getChildren()
 }

@@ -37,18 +37,31 @@ type activeQueuer interface {
 	underLock(func(unlockedActiveQ unlockedActiveQueuer))
 	underRLock(func(unlockedActiveQ unlockedActiveQueueReader))
 
-	delete(pInfo *framework.QueuedPodInfo) error
-	pop(logger klog.Logger) (*framework.QueuedPodInfo, error)
+	// delete removes the entity from the activeQ.
+	// It returns the entity if it was removed, nil otherwise.
+	delete(entityLookup framework.QueuedEntityInfo) framework.QueuedEntityInfo
+	pop(logger klog.Logger) (framework.QueuedEntityInfo, error)
 	list() []*v1.Pod
 	len() int
-	has(pInfo *framework.QueuedPodInfo) bool
+	has(entityLookup framework.QueuedEntityInfo) bool
+	// add adds a new entity to the activeQ.
+	// The event should show which event triggered this addition and is used for the metric recording.
+	// Note: it does not signal the pop() method to wake up,
+	// so the caller is responsible for calling broadcast() after executing this method.
+	// 'strategy' is the previous queuing strategy, helps determine if the entity moved into a different
+	// queue or newly added to correctly maintain incoming entities metrics.
+	add(logger klog.Logger, entity framework.QueuedEntityInfo, event string, strategy *queueingStrategy)
+	// get returns the entity matching entity inside the activeQ.
+	get(entityLookup framework.QueuedEntityInfo) (framework.QueuedEntityInfo, bool)
 
-	movePodToInFlight(pInfo *framework.QueuedPodInfo) error
 	listInFlightEvents() []interface{}
 	listInFlightPods() []*v1.Pod
 	clusterEventsForPod(logger klog.Logger, pInfo *framework.QueuedPodInfo) ([]*clusterEvent, error)
 	addEventsIfPodInFlight(oldPod, newPod *v1.Pod, events []fwk.ClusterEvent) bool
 	addEventIfAnyInFlight(oldObj, newObj interface{}, event fwk.ClusterEvent) bool
+
+	isLastPoppedEntity(entityLookup framework.QueuedEntityInfo) bool
+	clearPoppedEntity()
 
 	schedulingCycle() int64
 	done(pod types.UID)
@@ -60,13 +73,9 @@ type activeQueuer interface {
 // underLock() method should be used to protect these methods.
 type unlockedActiveQueuer interface {
 	unlockedActiveQueueReader
-	// add adds a new pod to the activeQ.
-	// The event should show which event triggered this addition and is used for the metric recording.
-	// This method should be called in activeQueue.underLock().
-	add(logger klog.Logger, pInfo *framework.QueuedPodInfo, event string)
-	// update updates the pod in activeQ if oldPodInfo is already in the queue.
+	// update updates the pod in activeQ if oldEntity is already in the queue and the pod is present there.
 	// It returns new pod info if updated, nil otherwise.
-	update(newPod *v1.Pod, oldPodInfo *framework.QueuedPodInfo) *framework.QueuedPodInfo
+	update(newPod *v1.Pod, oldEntity framework.QueuedEntityInfo) *framework.QueuedPodInfo
 	// addEventsIfPodInFlight adds events to inFlightEvents if the newPod is in inFlightPods.
 	// It returns true if pushed the event to the inFlightEvents.
 	addEventsIfPodInFlight(oldPod, newPod *v1.Pod, events []fwk.ClusterEvent) bool
@@ -75,25 +84,22 @@ type unlockedActiveQueuer interface {
 // unlockedActiveQueueReader defines activeQ read-only methods that are not protected by the lock itself.
 // underLock() or underRLock() method should be used to protect these methods.
 type unlockedActiveQueueReader interface {
-	// get returns the pod matching pInfo inside the activeQ.
-	// Returns false if the pInfo doesn't exist in the queue.
+	// get returns the entity matching entity inside the activeQ.
+	// Returns false if the entity doesn't exist in the queue.
 	// This method should be called in activeQueue.underLock() or activeQueue.underRLock().
-	get(pInfo *framework.QueuedPodInfo) (*framework.QueuedPodInfo, bool)
-	// has returns if pInfo exists in the queue.
-	// This method should be called in activeQueue.underLock() or activeQueue.underRLock().
-	has(pInfo *framework.QueuedPodInfo) bool
+	get(entityLookup framework.QueuedEntityInfo) (framework.QueuedEntityInfo, bool)
 }
 
 // unlockedActiveQueue defines activeQ methods that are not protected by the lock itself.
 // activeQueue.underLock() or activeQueue.underRLock() method should be used to protect these methods.
 type unlockedActiveQueue struct {
-	queue           *heap.Heap[*framework.QueuedPodInfo]
+	queue           *heap.Heap[framework.QueuedEntityInfo]
 	inFlightPods    map[types.UID]*list.Element
 	inFlightEvents  *list.List
 	metricsRecorder *metrics.MetricAsyncRecorder
 }
 
-func newUnlockedActiveQueue(queue *heap.Heap[*framework.QueuedPodInfo], inFlightPods map[types.UID]*list.Element, inFlightEvents *list.List, metricsRecorder *metrics.MetricAsyncRecorder) *unlockedActiveQueue {
+func newUnlockedActiveQueue(queue *heap.Heap[framework.QueuedEntityInfo], inFlightPods map[types.UID]*list.Element, inFlightEvents *list.List, metricsRecorder *metrics.MetricAsyncRecorder) *unlockedActiveQueue {
 	return &unlockedActiveQueue{
 		queue:           queue,
 		inFlightPods:    inFlightPods,
@@ -102,22 +108,16 @@ func newUnlockedActiveQueue(queue *heap.Heap[*framework.QueuedPodInfo], inFlight
 	}
 }
 
-// add adds a new pod to the activeQ.
-// The event should show which event triggered this addition and is used for the metric recording.
-// This method should be called in activeQueue.underLock().
-func (uaq *unlockedActiveQueue) add(logger klog.Logger, pInfo *framework.QueuedPodInfo, event string) {
-	uaq.queue.AddOrUpdate(pInfo)
-	metrics.SchedulerQueueIncomingPods.WithLabelValues("active", event).Inc()
-	logger.V(5).Info("Pod moved to an internal scheduling queue", "pod", klog.KObj(pInfo.Pod), "event", event, "queue", activeQ)
-}
-
-// update updates the pod in activeQ if oldPodInfo is already in the queue.
+// update updates the pod in activeQ if oldEntity is already in the queue and the pod is present there.
 // It returns new pod info if updated, nil otherwise.
-func (uaq *unlockedActiveQueue) update(newPod *v1.Pod, oldPodInfo *framework.QueuedPodInfo) *framework.QueuedPodInfo {
-	if pInfo, exists := uaq.queue.Get(oldPodInfo); exists {
-		_ = pInfo.Update(newPod)
-		uaq.queue.AddOrUpdate(pInfo)
-		return pInfo
+func (uaq *unlockedActiveQueue) update(newPod *v1.Pod, oldEntity framework.QueuedEntityInfo) *framework.QueuedPodInfo {
+	if entity, exists := uaq.queue.Get(oldEntity); exists {
+		podInfo, err := entity.Update(newPod)
+		if err != nil {
+			return nil
+		}
+		uaq.queue.AddOrUpdate(entity)
+		return podInfo
 	}
 	return nil
 }
@@ -139,23 +139,17 @@ func (uaq *unlockedActiveQueue) addEventsIfPodInFlight(oldPod, newPod *v1.Pod, e
 	return ok
 }
 
-// get returns the pod matching pInfo inside the activeQ.
-// Returns false if the pInfo doesn't exist in the queue.
+// get returns the entity matching entity inside the activeQ.
+// Returns false if the entity doesn't exist in the queue.
 // This method should be called in activeQueue.underLock() or activeQueue.underRLock().
-func (uaq *unlockedActiveQueue) get(pInfo *framework.QueuedPodInfo) (*framework.QueuedPodInfo, bool) {
-	return uaq.queue.Get(pInfo)
-}
-
-// has returns if pInfo exists in the queue.
-// This method should be called in activeQueue.underLock() or activeQueue.underRLock().
-func (uaq *unlockedActiveQueue) has(pInfo *framework.QueuedPodInfo) bool {
-	return uaq.queue.Has(pInfo)
+func (uaq *unlockedActiveQueue) get(entityLookup framework.QueuedEntityInfo) (framework.QueuedEntityInfo, bool) {
+	return uaq.queue.Get(entityLookup)
 }
 
 // backoffQPopper defines method that is used to pop from the backoffQ when the activeQ is empty.
 type backoffQPopper interface {
-	// popBackoff pops the pInfo from the podBackoffQ.
-	popBackoff() (*framework.QueuedPodInfo, error)
+	// popBackoff pops the item from the podBackoffQ.
+	popBackoff() (framework.QueuedEntityInfo, error)
 	// len returns length of the podBackoffQ queue.
 	lenBackoff() int
 }
@@ -172,7 +166,7 @@ type activeQueue struct {
 
 	// activeQ is heap structure that scheduler actively looks at to find pods to
 	// schedule. Head of heap is the highest priority pod.
-	queue *heap.Heap[*framework.QueuedPodInfo]
+	queue *heap.Heap[framework.QueuedEntityInfo]
 
 	// unlockedQueue is a wrapper of queue providing methods that are not locked themselves
 	// and can be used in the underLock() or underRLock().
@@ -216,24 +210,25 @@ type activeQueue struct {
 	// It is mainly used to let Pop() exit its control loop while waiting for an item.
 	closed bool
 
-	// isSchedulingQueueHintEnabled indicates whether the feature gate for the scheduling queue is enabled.
-	isSchedulingQueueHintEnabled bool
-
 	metricsRecorder *metrics.MetricAsyncRecorder
 
 	// backoffQPopper is used to pop from backoffQ when activeQ is empty.
 	// It is non-nil only when SchedulerPopFromBackoffQ feature is enabled.
 	backoffQPopper backoffQPopper
+
+	// lastPoppedEntityKey is the latest entity that was popped from the activeQ.
+	// It's used to check if the scheduling cycle is pending for a PodGroup matching the newly added pod.
+	// It should be cleared when the entity is re-added to the scheduling queue.
+	lastPoppedEntityKey string
 }
 
-func newActiveQueue(queue *heap.Heap[*framework.QueuedPodInfo], isSchedulingQueueHintEnabled bool, metricRecorder *metrics.MetricAsyncRecorder, backoffQPopper backoffQPopper) *activeQueue {
+func newActiveQueue(queue *heap.Heap[framework.QueuedEntityInfo], metricRecorder *metrics.MetricAsyncRecorder, backoffQPopper backoffQPopper) *activeQueue {
 	aq := &activeQueue{
-		queue:                        queue,
-		inFlightPods:                 make(map[types.UID]*list.Element),
-		inFlightEvents:               list.New(),
-		isSchedulingQueueHintEnabled: isSchedulingQueueHintEnabled,
-		metricsRecorder:              metricRecorder,
-		backoffQPopper:               backoffQPopper,
+		queue:           queue,
+		inFlightPods:    make(map[types.UID]*list.Element),
+		inFlightEvents:  list.New(),
+		metricsRecorder: metricRecorder,
+		backoffQPopper:  backoffQPopper,
 	}
 	aq.cond.L = &aq.lock
 	aq.unlockedQueue = newUnlockedActiveQueue(queue, aq.inFlightPods, aq.inFlightEvents, metricRecorder)
@@ -259,66 +254,80 @@ func (aq *activeQueue) underRLock(fn func(unlockedActiveQ unlockedActiveQueueRea
 	fn(aq.unlockedQueue)
 }
 
-// delete deletes the pod info from activeQ.
-func (aq *activeQueue) delete(pInfo *framework.QueuedPodInfo) error {
+// delete removes the entity from the activeQ.
+// It returns the entity if it was removed, nil otherwise.
+func (aq *activeQueue) delete(entityLookup framework.QueuedEntityInfo) framework.QueuedEntityInfo {
 	aq.lock.Lock()
 	defer aq.lock.Unlock()
 
-	return aq.queue.Delete(pInfo)
+	return aq.queue.Delete(entityLookup)
 }
 
-// movePodToInFlight moves the pod to the in-flight state.
-// It assumes the pod is already popped from the queue.
-// It updates the metrics and in-flight tracking.
-func (aq *activeQueue) movePodToInFlight(pInfo *framework.QueuedPodInfo) error {
-	aq.lock.Lock()
-	defer aq.lock.Unlock()
-	return aq.unlockedMovePodToInFlight(pInfo)
-}
-
-// unlockedMovePodToInFlight moves the pod to the in-flight state.
+// unlockedMoveEntityToInFlight moves the entity to the in-flight state.
 // This method should be called under the lock.
-func (aq *activeQueue) unlockedMovePodToInFlight(pInfo *framework.QueuedPodInfo) error {
-	pInfo.Attempts++
-	// In flight, no concurrent events yet.
-	if aq.isSchedulingQueueHintEnabled {
+func (aq *activeQueue) unlockedMoveEntityToInFlight(logger klog.Logger, entity framework.QueuedEntityInfo) error {
+	entity.IncAttempts()
+	var podsToDiscard []*framework.QueuedPodInfo
+	entity.ForEachPodInfo(func(pInfo *framework.QueuedPodInfo) bool {
 		// If the pod is already in the map, we shouldn't overwrite the inFlightPods otherwise it'd lead to a memory leak.
 		// https://github.com/kubernetes/kubernetes/pull/127016
 		if _, ok := aq.inFlightPods[pInfo.Pod.UID]; ok {
-			return fmt.Errorf("the same pod is tracked in multiple places in the scheduler: %s", klog.KObj(pInfo.Pod))
+			podsToDiscard = append(podsToDiscard, pInfo)
+			return true
 		}
 
 		aq.metricsRecorder.ObserveInFlightEventsAsync(metrics.PodPoppedInFlightEvent, 1, false)
 		aq.inFlightPods[pInfo.Pod.UID] = aq.inFlightEvents.PushBack(pInfo.Pod)
+		return true
+	})
+	if len(podsToDiscard) > 0 {
+		switch specificEntity := entity.(type) {
+		case *framework.QueuedPodInfo:
+			return fmt.Errorf("the same pod is tracked in multiple places in the scheduler: %s", klog.KObj(podsToDiscard[0]))
+		case *framework.QueuedPodGroupInfo:
+			for _, pInfo := range podsToDiscard {
+				// Pod should always exist in the pod group, ignoring the return value.
+				_ = specificEntity.RemovePod(pInfo.Pod)
+				logger.Error(nil, "Discarding the popped pod group member. It's tracked in multiple places in the scheduler", "pod", klog.KObj(pInfo), "podGroup", klog.KObj(specificEntity))
+			}
+			if len(specificEntity.QueuedPodInfos) == 0 {
+				return fmt.Errorf("all pods from the pod group are tracked in multiple places in the scheduler: %s", klog.KObj(specificEntity))
+			}
+		default:
+			return fmt.Errorf("unexpected entity type: %T", entity)
+		}
 	}
 	aq.schedCycle++
 
 	// Update metrics for unschedulable plugins.
-	for plugin := range pInfo.UnschedulablePlugins.Union(pInfo.PendingPlugins) {
-		metrics.UnschedulableReason(plugin, pInfo.Pod.Spec.SchedulerName).Dec()
-	}
+	entity.ForEachPodInfo(func(pInfo *framework.QueuedPodInfo) bool {
+		for plugin := range pInfo.UnschedulablePlugins.Union(pInfo.PendingPlugins) {
+			metrics.UnschedulableReason(plugin, pInfo.Pod.Spec.SchedulerName).Dec()
+		}
+		return true
+	})
 	return nil
 }
 
 // pop removes the head of the queue and returns it.
-// It blocks if the queue is empty and waits until a new item is added to the queue.
+// It blocks if the queue is empty and waits until a new entity is added to the queue.
 // It increments scheduling cycle when a pod is popped.
-func (aq *activeQueue) pop(logger klog.Logger) (*framework.QueuedPodInfo, error) {
+func (aq *activeQueue) pop(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 	aq.lock.Lock()
 	defer aq.lock.Unlock()
 
 	return aq.unlockedPop(logger)
 }
 
-func (aq *activeQueue) unlockedPop(logger klog.Logger) (*framework.QueuedPodInfo, error) {
-	var pInfo *framework.QueuedPodInfo
+func (aq *activeQueue) unlockedPop(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+	var entity framework.QueuedEntityInfo
 	for aq.queue.Len() == 0 {
 		// backoffQPopper is non-nil only if SchedulerPopFromBackoffQ feature is enabled.
 		// In case of non-empty backoffQ, try popping from there.
 		if aq.backoffQPopper != nil && aq.backoffQPopper.lenBackoff() != 0 {
 			break
 		}
-		// When the queue is empty, invocation of Pop() is blocked until new item is enqueued.
+		// When the queue is empty, invocation of Pop() is blocked until new entity is enqueued.
 		// When Close() is called, the p.closed is set and the condition is broadcast,
 		// which causes this loop to continue and return from the Pop().
 		if aq.closed {
@@ -327,28 +336,43 @@ func (aq *activeQueue) unlockedPop(logger klog.Logger) (*framework.QueuedPodInfo
 		}
 		aq.cond.Wait()
 	}
-	pInfo, err := aq.queue.Pop()
+	entity, err := aq.queue.Pop()
 	if err != nil {
 		if aq.backoffQPopper == nil {
 			return nil, err
 		}
 		// Try to pop from backoffQ when activeQ is empty.
-		pInfo, err = aq.backoffQPopper.popBackoff()
+		entity, err = aq.backoffQPopper.popBackoff()
 		if err != nil {
 			return nil, err
 		}
-		metrics.SchedulerQueueIncomingPods.WithLabelValues("active", framework.PopFromBackoffQ).Inc()
+		recordIncomingEntitiesMetrics("active", entity, framework.PopFromBackoffQ, nil)
 	}
-	err = aq.unlockedMovePodToInFlight(pInfo)
+	err = aq.unlockedMoveEntityToInFlight(logger, entity)
 	if err != nil {
 		// Just report it as an error, but no need to stop the scheduler
 		// because it likely doesn't cause any visible issues from the scheduling perspective.
-		utilruntime.HandleErrorWithLogger(logger, err, "Discarding the popped pod")
-		// Just ignore/discard this duplicated pod and try to pop the next one.
+		utilruntime.HandleErrorWithLogger(logger, err, "Discarding the popped entity", "type", entity.Type(), "entity", klog.KObj(entity))
+		// Just ignore/discard this duplicated entity and try to pop the next one.
 		return aq.unlockedPop(logger)
 	}
+	aq.lastPoppedEntityKey = queuedEntityKeyFunc(entity)
 
-	return pInfo, nil
+	return entity, nil
+}
+
+// isLastPoppedEntity checks if the last popped entity is the given entity.
+func (aq *activeQueue) isLastPoppedEntity(entityLookup framework.QueuedEntityInfo) bool {
+	aq.lock.RLock()
+	defer aq.lock.RUnlock()
+	return aq.lastPoppedEntityKey == queuedEntityKeyFunc(entityLookup)
+}
+
+// clearPoppedEntity clears the last popped entity.
+func (aq *activeQueue) clearPoppedEntity() {
+	aq.lock.Lock()
+	defer aq.lock.Unlock()
+	aq.lastPoppedEntityKey = ""
 }
 
 // list returns all pods that are in the queue.
@@ -356,8 +380,11 @@ func (aq *activeQueue) list() []*v1.Pod {
 	aq.lock.RLock()
 	defer aq.lock.RUnlock()
 	var result []*v1.Pod
-	for _, pInfo := range aq.queue.List() {
-		result = append(result, pInfo.GetPod())
+	for _, entity := range aq.queue.List() {
+		entity.ForEachPodInfo(func(pInfo *framework.QueuedPodInfo) bool {
+			result = append(result, pInfo.Pod)
+			return true
+		})
 	}
 	return result
 }
@@ -367,11 +394,31 @@ func (aq *activeQueue) len() int {
 	return aq.queue.Len()
 }
 
-// has inform if pInfo exists in the queue.
-func (aq *activeQueue) has(pInfo *framework.QueuedPodInfo) bool {
+// has inform if entity exists in the queue.
+func (aq *activeQueue) has(entityLookup framework.QueuedEntityInfo) bool {
 	aq.lock.RLock()
 	defer aq.lock.RUnlock()
-	return aq.queue.Has(pInfo)
+	return aq.queue.Has(entityLookup)
+}
+
+// add adds a new entity to the activeQ.
+// The event should show which event triggered this addition and is used for the metric recording.
+// Note: it does not signal the pop() method to wake up,
+// so the caller is responsible for calling broadcast() after executing this method.
+func (aq *activeQueue) add(logger klog.Logger, entity framework.QueuedEntityInfo, event string, strategy *queueingStrategy) {
+	aq.lock.Lock()
+	defer aq.lock.Unlock()
+
+	aq.queue.AddOrUpdate(entity)
+	recordIncomingEntitiesMetrics("active", entity, event, strategy)
+	logger.V(5).Info("Entity moved to an internal scheduling queue", "type", entity.Type(), "entity", klog.KObj(entity), "event", event, "queue", activeQ)
+}
+
+// get returns the entity matching entity inside the activeQ.
+func (aq *activeQueue) get(entityLookup framework.QueuedEntityInfo) (framework.QueuedEntityInfo, bool) {
+	aq.lock.RLock()
+	defer aq.lock.RUnlock()
+	return aq.unlockedQueue.get(entityLookup)
 }
 
 // listInFlightEvents returns all inFlightEvents.
@@ -396,18 +443,19 @@ func (aq *activeQueue) listInFlightPods() []*v1.Pod {
 	return pods
 }
 
-// clusterEventsForPod gets all cluster events that have happened during pod for pInfo is being scheduled.
+// clusterEventsForPod gets all cluster events that have happened during pod for entity is being scheduled.
 func (aq *activeQueue) clusterEventsForPod(logger klog.Logger, pInfo *framework.QueuedPodInfo) ([]*clusterEvent, error) {
 	aq.lock.RLock()
 	defer aq.lock.RUnlock()
+
 	logger.V(5).Info("Checking events for in-flight pod", "pod", klog.KObj(pInfo.Pod), "unschedulablePlugins", pInfo.UnschedulablePlugins, "inFlightEventsSize", aq.inFlightEvents.Len(), "inFlightPodsSize", len(aq.inFlightPods))
 
-	// AddUnschedulableIfNotPresent is called with the Pod at the end of scheduling or binding.
-	// So, given pInfo should have been Pop()ed before,
-	// we can assume pInfo must be recorded in inFlightPods and thus inFlightEvents.
+	// AddUnschedulablePodIfNotPresent is called with the Pod at the end of scheduling or binding.
+	// So, given entity should have been Pop()ed before,
+	// we can assume entity must be recorded in inFlightPods and thus inFlightEvents.
 	inFlightPod, ok := aq.inFlightPods[pInfo.Pod.UID]
 	if !ok {
-		return nil, fmt.Errorf("in flight Pod isn't found in the scheduling queue. If you see this error log, it's likely a bug in the scheduler")
+		return nil, fmt.Errorf("in flight entity isn't found in the scheduling queue. If you see this error log, it's likely a bug in the scheduler")
 	}
 
 	var events []*clusterEvent
@@ -457,25 +505,25 @@ func (aq *activeQueue) schedulingCycle() int64 {
 
 // done must be called for pod returned by Pop. This allows the queue to
 // keep track of which pods are currently being processed.
-func (aq *activeQueue) done(pod types.UID) {
+func (aq *activeQueue) done(podUID types.UID) {
 	aq.lock.Lock()
 	defer aq.lock.Unlock()
 
-	aq.unlockedDone(pod)
+	aq.unlockedDone(podUID)
 }
 
 // unlockedDone is used by the activeQueue internally and doesn't take the lock itself.
 // It assumes the lock is already taken outside before the method is called.
-func (aq *activeQueue) unlockedDone(pod types.UID) {
-	inFlightPod, ok := aq.inFlightPods[pod]
+func (aq *activeQueue) unlockedDone(podUID types.UID) {
+	inFlightEntity, ok := aq.inFlightPods[podUID]
 	if !ok {
-		// This Pod is already done()ed.
+		// This entity is already done()ed.
 		return
 	}
-	delete(aq.inFlightPods, pod)
+	delete(aq.inFlightPods, podUID)
 
-	// Remove the pod from the list.
-	aq.inFlightEvents.Remove(inFlightPod)
+	// Remove the entity from the list.
+	aq.inFlightEvents.Remove(inFlightEntity)
 
 	aggrMetricsCounter := map[string]int{}
 	// Remove events which are only referred to by this Pod

@@ -23,7 +23,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	schedulingapi "k8s.io/api/scheduling/v1alpha2"
+	schedulingv1alpha3 "k8s.io/api/scheduling/v1alpha3"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -34,7 +35,6 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
-	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	apipod "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/scheduler/framework/parallelize"
@@ -85,9 +85,10 @@ type Executor struct {
 	// to prevent the pods/podgroups from entering the scheduling cycle while waiting for preemption to complete.
 	lastVictimsPendingPreemption map[types.UID]pendingVictim
 
-	// PreemptPod is a function that actually makes API calls to preempt a specific Pod.
+	// PreemptPod is a function that actually preempts a specific Pod. It returns true
+	// when the victim was preempted only in scheduler memory, without a delete call.
 	// This is exposed to be replaced during tests.
-	PreemptPod func(ctx context.Context, c Candidate, preemptor ExecutorPreemptor, victim *v1.Pod, pluginName string) error
+	PreemptPod func(ctx context.Context, c Candidate, preemptor ExecutorPreemptor, victim *v1.Pod, pluginName string) (bool, error)
 }
 
 // NewExecutor creates a new preemption executor.
@@ -100,28 +101,28 @@ func NewExecutor(fh fwk.Handle, fts feature.Features) *Executor {
 		fts:                          fts,
 	}
 
-	e.PreemptPod = func(ctx context.Context, c Candidate, preemptor ExecutorPreemptor, victim *v1.Pod, pluginName string) error {
+	e.PreemptPod = func(ctx context.Context, c Candidate, preemptor ExecutorPreemptor, victim *v1.Pod, pluginName string) (bool, error) {
 		logger := klog.FromContext(ctx)
 
-		skipAPICall := false
+		preemptedInMemory := false
 		eventMessage := fmt.Sprintf("Preempted by %s %v on node %v", preemptor.Type(), preemptor.UID(), c.Name())
 		// If the victim is a WaitingPod, try to preempt it without a delete call (victim will go back to backoff queue).
 		// Otherwise we should delete the victim.
 		if waitingPod := e.fh.GetWaitingPod(victim.UID); waitingPod != nil {
 			if waitingPod.Preempt(pluginName, "preempted") {
 				logger.V(2).Info("Preemptor preempted a waiting pod", "preemptorType", preemptor.Type(), "preemptor", klog.KObj(preemptor), "waitingPod", klog.KObj(victim), "node", c.Name())
-				skipAPICall = true
+				preemptedInMemory = true
 			}
 		} else if podInPreBind := e.fh.GetPodInPreBind(victim.UID); podInPreBind != nil {
 			// If the victim is in the preBind cancel the binding process.
 			if podInPreBind.CancelPod(fmt.Sprintf("preempted by %s", pluginName)) {
 				logger.V(2).Info("Preemptor rejected a pod in preBind", "preemptorType", preemptor.Type(), "preemptor", klog.KObj(preemptor), "podInPreBind", klog.KObj(victim), "node", c.Name())
-				skipAPICall = true
+				preemptedInMemory = true
 			} else {
 				logger.V(5).Info("Failed to reject a pod in preBind, falling back to deletion via api call", "preemptor", klog.KObj(preemptor), "podInPreBind", klog.KObj(victim), "node", c.Name())
 			}
 		}
-		if !skipAPICall {
+		if !preemptedInMemory {
 			condition := &v1.PodCondition{
 				Type:               v1.DisruptionTarget,
 				ObservedGeneration: apipod.CalculatePodConditionObservedGeneration(&victim.Status, victim.Generation, v1.DisruptionTarget),
@@ -135,19 +136,19 @@ func NewExecutor(fh fwk.Handle, fts feature.Features) *Executor {
 				if err := util.PatchPodStatus(ctx, fh.ClientSet(), victim.Name, victim.Namespace, &victim.Status, newStatus); err != nil {
 					if !apierrors.IsNotFound(err) {
 						logger.Error(err, "Could not add DisruptionTarget condition due to preemption", "preemptor", klog.KObj(preemptor), "victim", klog.KObj(victim))
-						return err
+						return false, err
 					}
 					logger.V(2).Info("Victim Pod is already deleted", "preemptor", klog.KObj(preemptor), "victim", klog.KObj(victim), "node", c.Name())
-					return nil
+					return false, nil
 				}
 			}
 			if err := util.DeletePod(ctx, fh.ClientSet(), victim); err != nil {
 				if !apierrors.IsNotFound(err) {
 					logger.Error(err, "Tried to preempted pod", "pod", klog.KObj(victim), "preemptor", klog.KObj(preemptor))
-					return err
+					return false, err
 				}
 				logger.V(2).Info("Victim Pod is already deleted", "preemptor", klog.KObj(preemptor), "victim", klog.KObj(victim), "node", c.Name())
-				return nil
+				return false, nil
 			}
 			logger.V(2).Info("Preemptor Pod preempted victim Pod", "preemptor", klog.KObj(preemptor), "victim", klog.KObj(victim), "node", c.Name())
 		} else {
@@ -156,7 +157,7 @@ func NewExecutor(fh fwk.Handle, fts feature.Features) *Executor {
 
 		fh.EventRecorder().WithLogger(logger).Eventf(victim, preemptor.Obj(), v1.EventTypeNormal, "Preempted", "Preempting", eventMessage)
 
-		return nil
+		return preemptedInMemory, nil
 	}
 
 	return e
@@ -164,12 +165,7 @@ func NewExecutor(fh fwk.Handle, fts feature.Features) *Executor {
 
 // actuatePodPreemption actuates the preemption given preemptorPod to be scheduled on targetNode and a list of
 // victims to be evicted.
-func (e *Executor) actuatePodPreemption(ctx context.Context, targetNode string, victims *extenderv1.Victims, preemptorPod *v1.Pod, pluginName string) *fwk.Status {
-	candidate := &candidate{
-		victims: victims,
-		name:    targetNode,
-	}
-
+func (e *Executor) actuatePodPreemption(ctx context.Context, candidate Candidate, preemptorPod *v1.Pod, pluginName string) *fwk.Status {
 	podPreemptor := &podExecutorPreemptor{Pod: preemptorPod}
 	if e.fts.EnableAsyncPreemption {
 		e.prepareCandidateAsync(candidate, podPreemptor, pluginName)
@@ -179,13 +175,13 @@ func (e *Executor) actuatePodPreemption(ctx context.Context, targetNode string, 
 }
 
 // actuatePodGroupPreemption actuates the preemption given preemptor pods, pod group and a list of victims to be evicted.
-func (e *Executor) actuatePodGroupPreemption(ctx context.Context, victims *extenderv1.Victims, preemptorPods []*v1.Pod, preemptor *schedulingapi.PodGroup, pluginName string) *fwk.Status {
-	candidate := &candidate{
-		victims: victims,
-		name:    "cluster",
+func (e *Executor) actuatePodGroupPreemption(ctx context.Context, candidate Candidate, pgInfo fwk.PodGroupInfo, pluginName string) *fwk.Status {
+	var podGroupPreemptor ExecutorPreemptor
+	if pgInfo.GetCompositePodGroup() != nil {
+		podGroupPreemptor = &compositePodGroupExecutorPreemptor{cpg: pgInfo.GetCompositePodGroup(), pods: pgInfo.GetUnscheduledPods()}
+	} else {
+		podGroupPreemptor = &podGroupExecutorPreemptor{pg: pgInfo.GetPodGroup(), pods: pgInfo.GetUnscheduledPods()}
 	}
-
-	podGroupPreemptor := &podGroupExecutorPreemptor{pg: preemptor, pods: preemptorPods}
 	if e.fts.EnableAsyncPreemption {
 		e.prepareCandidateAsync(candidate, podGroupPreemptor, pluginName)
 		return nil
@@ -201,6 +197,7 @@ func (e *Executor) actuatePodGroupPreemption(ctx context.Context, victims *exten
 //
 // See http://kep.k8s.io/4832 for how the async preemption works.
 func (e *Executor) prepareCandidateAsync(c Candidate, preemptor ExecutorPreemptor, pluginName string) {
+	observeVictims(preemptor, c)
 	// Intentionally create a new context, not using a ctx from the scheduling cycle, to create ctx,
 	// because this process could continue even after this scheduling cycle finishes.
 	ctx, cancel := context.WithCancel(context.Background())
@@ -220,12 +217,12 @@ func (e *Executor) prepareCandidateAsync(c Candidate, preemptor ExecutorPreempto
 		return
 	}
 
-	metrics.PreemptionVictims.Observe(float64(len(c.Victims().Pods)))
-
 	errCh := parallelize.NewResultChannel[error]()
+	// PreEnqueue only watches the last victim for completion, so activate when that victim won't emit a deletion event.
+	preemptedLastVictimInMemory := false
 	preemptPod := func(index int) {
 		victim := victimPods[index]
-		if err := e.PreemptPod(ctx, c, preemptor, victim, pluginName); err != nil {
+		if _, err := e.PreemptPod(ctx, c, preemptor, victim, pluginName); err != nil {
 			errCh.SendWithCancel(err, cancel)
 		}
 	}
@@ -238,12 +235,19 @@ func (e *Executor) prepareCandidateAsync(c Candidate, preemptor ExecutorPreempto
 		logger := klog.FromContext(ctx)
 		startTime := time.Now()
 		result := metrics.GoroutineResultSuccess
-		defer metrics.PreemptionGoroutinesDuration.WithLabelValues(result).Observe(metrics.SinceInSeconds(startTime))
-		defer metrics.PreemptionGoroutinesExecutionTotal.WithLabelValues(result).Inc()
 		defer func() {
-			if result == metrics.GoroutineResultError {
-				// When API call isn't successful, the preemptor's Pods may get stuck in the unschedulable pod pool in the worst case.
-				// So, we should move the preemptor's Pods to the activeQ.
+			metrics.PreemptionExecutionDuration.WithLabelValues(preemptor.Type(), result).Observe(metrics.SinceInSeconds(startTime))
+		}()
+		defer func() {
+			metrics.PreemptionGoroutinesDuration.WithLabelValues(result).Observe(metrics.SinceInSeconds(startTime))
+		}()
+		defer func() {
+			metrics.PreemptionGoroutinesExecutionTotal.WithLabelValues(result).Inc()
+		}()
+		defer func() {
+			if result == metrics.GoroutineResultError || preemptedLastVictimInMemory {
+				// When API call isn't successful or no victim deletion event will be produced, the preemptor's
+				// Pods may get stuck in the unschedulable pod pool in the worst case.
 				e.fh.Activate(logger, preemptor.Pods())
 			}
 		}()
@@ -290,9 +294,12 @@ func (e *Executor) prepareCandidateAsync(c Candidate, preemptor ExecutorPreempto
 			e.lastVictimsPendingPreemption[preemptor.UID()] = pendingVictim{namespace: lastVictim.Namespace, name: lastVictim.Name}
 			e.mu.Unlock()
 
-			if err := e.PreemptPod(ctx, c, preemptor, lastVictim, pluginName); err != nil {
+			preemptedInMemory, err := e.PreemptPod(ctx, c, preemptor, lastVictim, pluginName)
+			if err != nil {
 				utilruntime.HandleErrorWithContext(ctx, err, "Error occurred during async preemption of the last victim")
 				result = metrics.GoroutineResultError
+			} else if preemptedInMemory {
+				preemptedLastVictimInMemory = true
 			}
 		}
 		e.mu.Lock()
@@ -309,7 +316,12 @@ func (e *Executor) prepareCandidateAsync(c Candidate, preemptor ExecutorPreempto
 // - Reject the victim pods if they are in waitingPod map
 // - Clear the low-priority pods' nominatedNodeName status if needed
 func (e *Executor) prepareCandidate(ctx context.Context, c Candidate, preemptor ExecutorPreemptor, pluginName string) *fwk.Status {
-	metrics.PreemptionVictims.Observe(float64(len(c.Victims().Pods)))
+	observeVictims(preemptor, c)
+	startTime := time.Now()
+	metricsResult := metrics.GoroutineResultSuccess
+	defer func() {
+		metrics.PreemptionExecutionDuration.WithLabelValues(preemptor.Type(), metricsResult).Observe(metrics.SinceInSeconds(startTime))
+	}()
 
 	fh := e.fh
 	cs := e.fh.ClientSet()
@@ -325,11 +337,12 @@ func (e *Executor) prepareCandidate(ctx context.Context, c Candidate, preemptor 
 			logger.V(2).Info("Victim Pod is already being deleted, skipping the API call for it", "preemptor", klog.KObj(preemptor), "node", c.Name(), "victim", klog.KObj(victim))
 			return
 		}
-		if err := e.PreemptPod(ctx, c, preemptor, victim, pluginName); err != nil {
+		if _, err := e.PreemptPod(ctx, c, preemptor, victim, pluginName); err != nil {
 			errCh.SendWithCancel(err, cancel)
 		}
 	}, pluginName)
 	if err := errCh.Receive(); err != nil {
+		metricsResult = metrics.GoroutineResultError
 		return fwk.AsStatus(err)
 	}
 
@@ -344,6 +357,25 @@ func (e *Executor) prepareCandidate(ctx context.Context, c Candidate, preemptor 
 	}
 
 	return nil
+}
+
+func observeVictims(preemptor ExecutorPreemptor, candidate Candidate) {
+	numVictims := float64(len(candidate.Victims().Pods))
+	if preemptor.Type() == string(fwk.PodGroupKeyType) || preemptor.Type() == string(fwk.CompositePodGroupKeyType) {
+		metrics.WorkloadPreemptionVictims.Observe(numVictims)
+	} else {
+		metrics.PreemptionVictims.Observe(numVictims)
+	}
+
+	workloadDisruptions := float64(candidate.NumPodGroupDisruptions())
+	if workloadDisruptions > 0 {
+		metrics.PreemptionWorkloadDisruptions.WithLabelValues(preemptor.Type()).Observe(workloadDisruptions)
+	}
+
+	numPDBViolations := float64(candidate.Victims().NumPDBViolations)
+	if numPDBViolations > 0 {
+		metrics.PreemptionPDBViolations.WithLabelValues(preemptor.Type()).Add(numPDBViolations)
+	}
 }
 
 // IsPodRunningPreemption returns true if the pod is currently triggering preemption asynchronously.
@@ -465,12 +497,12 @@ func (p *podExecutorPreemptor) Priority() int32 {
 }
 
 func (p *podExecutorPreemptor) Type() string {
-	return "pod"
+	return string(fwk.PodKeyType)
 }
 
 // podGroupExecutorPreemptor is a wrapper around pod group used by preemption execution.
 type podGroupExecutorPreemptor struct {
-	pg   *schedulingapi.PodGroup
+	pg   *schedulingv1beta1.PodGroup
 	pods []*v1.Pod
 }
 
@@ -508,5 +540,48 @@ func (p *podGroupExecutorPreemptor) Pods() map[string]*v1.Pod {
 }
 
 func (p *podGroupExecutorPreemptor) Type() string {
-	return "podgroup"
+	return string(fwk.PodGroupKeyType)
+}
+
+// compositePodGroupExecutorPreemptor is a wrapper around composite pod group used by preemption execution.
+type compositePodGroupExecutorPreemptor struct {
+	cpg  *schedulingv1alpha3.CompositePodGroup
+	pods []*v1.Pod
+}
+
+func (p *compositePodGroupExecutorPreemptor) UID() types.UID {
+	return p.cpg.UID
+}
+
+func (p *compositePodGroupExecutorPreemptor) SchedulerName() string {
+	// All pods in a composite pod group should use the same scheduler name.
+	return p.pods[0].Spec.SchedulerName
+}
+
+func (p *compositePodGroupExecutorPreemptor) GetName() string {
+	return p.cpg.Name
+}
+
+func (p *compositePodGroupExecutorPreemptor) GetNamespace() string {
+	return p.cpg.Namespace
+}
+
+func (p *compositePodGroupExecutorPreemptor) Obj() runtime.Object {
+	return p.cpg
+}
+
+func (p *compositePodGroupExecutorPreemptor) Priority() int32 {
+	return util.CompositePodGroupPriority(p.cpg)
+}
+
+func (p *compositePodGroupExecutorPreemptor) Pods() map[string]*v1.Pod {
+	m := make(map[string]*v1.Pod, len(p.pods))
+	for _, pod := range p.pods {
+		m[pod.Name] = pod
+	}
+	return m
+}
+
+func (p *compositePodGroupExecutorPreemptor) Type() string {
+	return string(fwk.CompositePodGroupKeyType)
 }

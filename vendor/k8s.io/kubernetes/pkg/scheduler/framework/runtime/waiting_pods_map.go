@@ -96,8 +96,7 @@ func newWaitingPod(pod *v1.Pod, pluginsMaxWaitTime map[string]time.Duration) *wa
 	// lock here so that time.AfterFunc can only execute after newWaitingPod finishes.
 	wp.mu.Lock()
 	defer wp.mu.Unlock()
-	for k, v := range pluginsMaxWaitTime {
-		plugin, waitTime := k, v
+	for plugin, waitTime := range pluginsMaxWaitTime {
 		wp.pendingPlugins[plugin] = time.AfterFunc(waitTime, func() {
 			msg := fmt.Sprintf("rejected due to timeout after waiting %v at plugin %v",
 				waitTime, plugin)

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
-	semconv "go.opentelemetry.io/otel/semconv/v1.39.0"
+	oldsemconv "go.opentelemetry.io/otel/semconv/v1.37.0" //nolint:depguard // Use of v1.37.0 is required for backward compatibility stability opt-in.
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 )
 
 // ParseFullMethod returns a span name following the OpenTelemetry semantic
@@ -24,4 +25,29 @@ func ParseFullMethod(fullMethod string) (string, []attribute.KeyValue) {
 	}
 	name := fullMethod[1:]
 	return name, []attribute.KeyValue{semconv.RPCMethod(name)}
+}
+
+// ParseFullMethodOld returns a span name following the old OpenTelemetry semantic
+// conventions as well as all applicable span attribute.KeyValue attributes based
+// on a gRPC's FullMethod.
+// Based on the implementation in:
+// https://github.com/open-telemetry/opentelemetry-go-contrib/blob/072dcf8ad7e5e48b506e05720b29d8b078759606/instrumentation/google.golang.org/grpc/otelgrpc/internal/parse.go#L20
+func ParseFullMethodOld(fullMethod string) (string, []attribute.KeyValue) {
+	if !strings.HasPrefix(fullMethod, "/") {
+		return fullMethod, nil
+	}
+	name := fullMethod[1:]
+	parts := strings.Split(name, "/")
+	if len(parts) < 2 {
+		return name, []attribute.KeyValue{
+			attribute.String("rpc.system", "grpc"),
+		}
+	}
+	service := parts[0]
+	method := parts[1]
+	return name, []attribute.KeyValue{
+		oldsemconv.RPCSystemKey.String("grpc"),
+		oldsemconv.RPCServiceKey.String(service),
+		oldsemconv.RPCMethodKey.String(method),
+	}
 }

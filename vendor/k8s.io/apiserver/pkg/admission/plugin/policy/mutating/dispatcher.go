@@ -43,7 +43,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
-func NewDispatcher(a authorizer.Authorizer, m *matching.Matcher, tcm patch.TypeConverterManager) generic.Dispatcher[PolicyHook] {
+func NewDispatcher(a authorizer.UnconditionalAuthorizer, m *matching.Matcher, tcm patch.TypeConverterManager) generic.Dispatcher[PolicyHook] {
 	res := &dispatcher{
 		matcher:              m,
 		authz:                a,
@@ -60,7 +60,7 @@ func NewDispatcher(a authorizer.Authorizer, m *matching.Matcher, tcm patch.TypeC
 
 type dispatcher struct {
 	matcher              *matching.Matcher
-	authz                authorizer.Authorizer
+	authz                authorizer.UnconditionalAuthorizer
 	typeConverterManager patch.TypeConverterManager
 	generic.Dispatcher[PolicyHook]
 }
@@ -177,12 +177,12 @@ func (d *dispatcher) dispatchInvocations(
 			continue
 		}
 
-		objectBeforeMutations := versionedAttr.VersionedObject
+		objectBeforeMutations := versionedAttr.VersionedObject.Object()
 		// Mutations for a single invocation of a MutatingAdmissionPolicy are evaluated
 		// in order.
 		for mutationIndex := range invocation.Policy.Spec.Mutations {
 			lastVersionedAttr = versionedAttr
-			if versionedAttr.VersionedObject == nil { // Do not call patchers if there is no object to patch.
+			if versionedAttr.VersionedObject.Object() == nil { // Do not call patchers if there is no object to patch.
 				continue
 			}
 
@@ -205,7 +205,7 @@ func (d *dispatcher) dispatchInvocations(
 				celmetrics.Metrics.ObserveAdmission(ctx, elapsed, invocation.Policy.Name, invocation.Binding.Name, celmetrics.MutationNoError)
 			}
 		}
-		if !apiequality.Semantic.DeepEqual(objectBeforeMutations, versionedAttr.VersionedObject) {
+		if !apiequality.Semantic.DeepEqual(objectBeforeMutations, versionedAttr.VersionedObject.Object()) {
 			// The mutation has changed the object. Prepare to reinvoke all previous mutations that are eligible for re-invocation.
 			policyReinvokeCtx.RequireReinvokingPreviouslyInvokedPlugins()
 			reinvokeCtx.SetShouldReinvoke()
@@ -215,10 +215,10 @@ func (d *dispatcher) dispatchInvocations(
 		}
 	}
 
-	if lastVersionedAttr != nil && lastVersionedAttr.VersionedObject != nil && lastVersionedAttr.Dirty {
+	if lastVersionedAttr != nil && lastVersionedAttr.VersionedObject.Object() != nil && lastVersionedAttr.Dirty {
 		policyReinvokeCtx.RequireReinvokingPreviouslyInvokedPlugins()
 		reinvokeCtx.SetShouldReinvoke()
-		if err := o.GetObjectConvertor().Convert(lastVersionedAttr.VersionedObject, lastVersionedAttr.Attributes.GetObject(), nil); err != nil {
+		if err := o.GetObjectConvertor().Convert(lastVersionedAttr.VersionedObject.Object(), lastVersionedAttr.Attributes.GetObject(), nil); err != nil {
 			return nil, k8serrors.NewInternalError(fmt.Errorf("failed to convert object: %w", err))
 		}
 	}
@@ -261,7 +261,7 @@ func (d *dispatcher) dispatchOne(
 		return err
 	}
 
-	switch versionedAttributes.VersionedObject.(type) {
+	switch versionedAttributes.VersionedObject.Object().(type) {
 	case *unstructured.Unstructured:
 		// No conversion needed before defaulting for the patch object if the admitted object is unstructured.
 	default:
@@ -272,9 +272,7 @@ func (d *dispatcher) dispatchOne(
 		}
 	}
 	o.GetObjectDefaulter().Default(newVersionedObject)
-
-	versionedAttributes.Dirty = true
-	versionedAttributes.VersionedObject = newVersionedObject
+	versionedAttributes.UpdateObject(newVersionedObject)
 	return nil
 }
 

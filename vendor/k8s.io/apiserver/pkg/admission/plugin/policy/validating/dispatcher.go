@@ -41,13 +41,13 @@ import (
 
 type dispatcher struct {
 	matcher generic.PolicyMatcher
-	authz   authorizer.Authorizer
+	authz   authorizer.UnconditionalAuthorizer
 }
 
 var _ generic.Dispatcher[PolicyHook] = &dispatcher{}
 
 func NewDispatcher(
-	authorizer authorizer.Authorizer,
+	authorizer authorizer.UnconditionalAuthorizer,
 	matcher generic.PolicyMatcher,
 ) generic.Dispatcher[PolicyHook] {
 	return &dispatcher{
@@ -70,8 +70,8 @@ func (c *dispatcher) Start(ctx context.Context) error {
 
 // Dispatch implements generic.Dispatcher.
 func (c *dispatcher) Dispatch(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces, hooks []PolicyHook) error {
-
 	var deniedDecisions []policyDecisionWithMetadata
+	var validationFailures []ValidationFailureValue
 
 	addConfigError := func(err error, definition *admissionregistrationv1.ValidatingAdmissionPolicy, binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding) {
 		// we always default the FailurePolicy if it is unset and validate it in API level
@@ -115,14 +115,9 @@ func (c *dispatcher) Dispatch(ctx context.Context, a admission.Attributes, o adm
 	}
 
 	authz := admissionauthorizer.NewCachingAuthorizer(c.authz)
+	versionedAttrs := map[schema.GroupVersionKind]*admission.VersionedAttributes{}
 
 	for _, hook := range hooks {
-		// versionedAttributes will be set to non-nil inside of the loop, but
-		// is scoped outside of the param loop so we only convert once. We defer
-		// conversion so that it is only performed when we know a policy matches,
-		// saving the cost of converting non-matching requests.
-		var versionedAttr *admission.VersionedAttributes
-
 		definition := hook.Policy
 		matches, matchResource, matchKind, err := c.matcher.DefinitionMatches(a, o, NewValidatingAdmissionPolicyAccessor(definition))
 		if err != nil {
@@ -159,12 +154,17 @@ func (c *dispatcher) Dispatch(ctx context.Context, a admission.Attributes, o adm
 				hook.ParamScope,
 				binding.Spec.ParamRef,
 				a.GetNamespace(),
+				hook.DynamicClient,
+				hook.RESTMapper,
 			)
 
 			if err != nil {
 				addConfigError(err, definition, binding)
 				continue
-			} else if versionedAttr == nil && len(params) > 0 {
+			}
+
+			versionedAttr := versionedAttrs[matchKind]
+			if versionedAttr == nil && len(params) > 0 {
 				// As optimization versionedAttr creation is deferred until
 				// first use. Since > 0 params, we will validate
 				va, err := admission.NewVersionedAttributes(a, matchKind, o)
@@ -174,6 +174,7 @@ func (c *dispatcher) Dispatch(ctx context.Context, a admission.Attributes, o adm
 					continue
 				}
 				versionedAttr = va
+				versionedAttrs[matchKind] = va
 			}
 
 			var validationResults []ValidateResult
@@ -241,7 +242,13 @@ func (c *dispatcher) Dispatch(ctx context.Context, a admission.Attributes, o adm
 								})
 								celmetrics.Metrics.ObserveRejection(ctx, decision.Elapsed, definition.Name, binding.Name, ErrorType(&decision))
 							case admissionregistrationv1.Audit:
-								publishValidationFailureAnnotation(binding, i, decision, versionedAttr)
+								validationFailures = append(validationFailures, ValidationFailureValue{
+									ExpressionIndex:   i,
+									Message:           decision.Message,
+									ValidationActions: binding.Spec.ValidationActions,
+									Binding:           binding.Name,
+									Policy:            binding.Spec.PolicyName,
+								})
 								celmetrics.Metrics.ObserveAudit(ctx, decision.Elapsed, definition.Name, binding.Name, ErrorType(&decision))
 							case admissionregistrationv1.Warn:
 								warning.AddWarning(ctx, "", fmt.Sprintf("Validation failed for ValidatingAdmissionPolicy '%s' with binding '%s': %s", definition.Name, binding.Name, decision.Message))
@@ -286,6 +293,10 @@ func (c *dispatcher) Dispatch(ctx context.Context, a admission.Attributes, o adm
 		auditAnnotationCollector.publish(definition.Name, a)
 	}
 
+	if len(validationFailures) > 0 {
+		publishValidationFailureAnnotations(a, validationFailures)
+	}
+
 	if len(deniedDecisions) > 0 {
 		// TODO: refactor admission.NewForbidden so the name extraction is reusable but the code/reason is customizable
 		var message string
@@ -308,23 +319,38 @@ func (c *dispatcher) Dispatch(ctx context.Context, a admission.Attributes, o adm
 	return nil
 }
 
-func publishValidationFailureAnnotation(binding *admissionregistrationv1.ValidatingAdmissionPolicyBinding, expressionIndex int, decision PolicyDecision, attributes admission.Attributes) {
+// maxValidationFailures is the maximum number of validation failures to include in the audit annotation
+// to prevent audit logs resource exhaustion.
+// The expected size of 50 validation failures is ~10KB.
+const maxValidationFailures = 50
+
+func publishValidationFailureAnnotations(attributes admission.Attributes, failures []ValidationFailureValue) {
+	if len(failures) == 0 {
+		return
+	}
+	if len(failures) > maxValidationFailures {
+		klog.Warningf("Validation failures count %d for resource %s exceeds limit of %d; truncating audit annotation", len(failures), attributes.GetResource().String(), maxValidationFailures)
+		failures = failures[:maxValidationFailures]
+	}
+
 	key := "validation.policy.admission.k8s.io/validation_failure"
-	// Marshal to a list of failures since, in the future, we may need to support multiple failures
-	valueJSON, err := utiljson.Marshal([]ValidationFailureValue{{
-		ExpressionIndex:   expressionIndex,
-		Message:           decision.Message,
-		ValidationActions: binding.Spec.ValidationActions,
-		Binding:           binding.Name,
-		Policy:            binding.Spec.PolicyName,
-	}})
+	valueJSON, err := utiljson.Marshal(failures)
 	if err != nil {
-		klog.Warningf("Failed to set admission audit annotation %s for ValidatingAdmissionPolicy %s and ValidatingAdmissionPolicyBinding %s: %v", key, binding.Spec.PolicyName, binding.Name, err)
+		klog.Warningf("Failed to marshal admission audit validation failures for key %s for ValidatingAdmissionPolicies and ValidatingAdmissionPolicyBindings %s: %v", key, formatPoliciesBindings(failures), err)
+		return
 	}
 	value := string(valueJSON)
 	if err := attributes.AddAnnotation(key, value); err != nil {
-		klog.Warningf("Failed to set admission audit annotation %s to %s for ValidatingAdmissionPolicy %s and ValidatingAdmissionPolicyBinding %s: %v", key, value, binding.Spec.PolicyName, binding.Name, err)
+		klog.Warningf("Failed to set admission audit annotation %s to %s for ValidatingAdmissionPolicies and ValidatingAdmissionPolicyBindings %s: %v", key, value, formatPoliciesBindings(failures), err)
 	}
+}
+
+func formatPoliciesBindings(failures []ValidationFailureValue) string {
+	var policiesBindings []string
+	for _, failure := range failures {
+		policiesBindings = append(policiesBindings, fmt.Sprintf("%s/%s", failure.Policy, failure.Binding))
+	}
+	return strings.Join(policiesBindings, ", ")
 }
 
 const maxAuditAnnotationValueLength = 10 * 1024

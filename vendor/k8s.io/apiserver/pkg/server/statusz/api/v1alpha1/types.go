@@ -24,7 +24,7 @@ import (
 // Statusz is a struct used for versioned statusz endpoint.
 type Statusz struct {
 	// TypeMeta is the type metadata for the object.
-	metav1.TypeMeta `json:",inline"`
+	metav1.TypeMeta `json:""`
 	// Standard object's metadata.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -17,6 +17,8 @@ limitations under the License.
 package v1
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
@@ -33,8 +35,8 @@ func getDefaultPlugins() *v1.Plugins {
 			Enabled: []v1.Plugin{
 				{Name: names.SchedulingGates},
 				{Name: names.PrioritySort},
-				{Name: names.NodeUnschedulable},
 				{Name: names.NodeName},
+				{Name: names.NodeUnschedulable},
 				{Name: names.TaintToleration, Weight: ptr.To[int32](3)},
 				{Name: names.NodeAffinity, Weight: ptr.To[int32](2)},
 				{Name: names.NodePorts},
@@ -61,10 +63,13 @@ func applyFeatureGates(config *v1.Plugins) {
 	if utilfeature.DefaultFeatureGate.Enabled(features.NodeDeclaredFeatures) {
 		config.MultiPoint.Enabled = append(config.MultiPoint.Enabled, v1.Plugin{Name: names.NodeDeclaredFeatures})
 	}
+	if utilfeature.DefaultFeatureGate.Enabled(features.InPlacePodVerticalScalingSchedulerPreemption) {
+		applyDeferredPodScheduling(config)
+	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.DynamicResourceAllocation) {
 		applyDynamicResources(config)
 	}
-	if utilfeature.DefaultFeatureGate.Enabled(features.GangScheduling) {
+	if utilfeature.DefaultFeatureGate.Enabled(features.GenericWorkload) {
 		applyGangScheduling(config)
 	}
 	if utilfeature.DefaultFeatureGate.Enabled(features.TopologyAwareWorkloadScheduling) {
@@ -120,6 +125,7 @@ func mergePlugins(logger klog.Logger, defaultPlugins, customPlugins *v1.Plugins)
 	defaultPlugins.PostBind = mergePluginSet(logger, defaultPlugins.PostBind, customPlugins.PostBind)
 	defaultPlugins.PlacementGenerate = mergePluginSet(logger, defaultPlugins.PlacementGenerate, customPlugins.PlacementGenerate)
 	defaultPlugins.PlacementScore = mergePluginSet(logger, defaultPlugins.PlacementScore, customPlugins.PlacementScore)
+	defaultPlugins.PodGroupPostFilter = mergePluginSet(logger, defaultPlugins.PodGroupPostFilter, customPlugins.PodGroupPostFilter)
 	return defaultPlugins
 }
 
@@ -178,4 +184,20 @@ func mergePluginSet(logger klog.Logger, defaultPluginSet, customPluginSet v1.Plu
 		}
 	}
 	return v1.PluginSet{Enabled: enabledPlugins, Disabled: disabled}
+}
+
+// applyDeferredPodScheduling inserts the DeferredPodScheduling plugin.
+// It must be placed before NodeResourcesFit so that if a node has preemption disabled,
+// the pod fails on DeferredPodScheduling first. This ensures DeferredPodScheduling is recorded
+// as the failing plugin, allowing its Queueing Hint to trigger a retry when the policy is enabled.
+// It must run after basic filters like NodeName to avoid useless retries on irrelevant node events.
+func applyDeferredPodScheduling(config *v1.Plugins) {
+	idx := slices.IndexFunc(config.MultiPoint.Enabled, func(p v1.Plugin) bool {
+		return p.Name == names.NodeResourcesFit
+	})
+	if idx != -1 {
+		config.MultiPoint.Enabled = slices.Insert(config.MultiPoint.Enabled, idx, v1.Plugin{Name: names.DeferredPodScheduling})
+	} else {
+		config.MultiPoint.Enabled = append(config.MultiPoint.Enabled, v1.Plugin{Name: names.DeferredPodScheduling})
+	}
 }

@@ -19,6 +19,7 @@ limitations under the License.
 // +k8s:conversion-gen-external-types=k8s.io/kube-scheduler/config/v1
 // +k8s:defaulter-gen=TypeMeta
 // +k8s:defaulter-gen-input=k8s.io/kube-scheduler/config/v1
+// +k8s:validation-gen=false
 // +groupName=kubescheduler.config.k8s.io
 
 package v1

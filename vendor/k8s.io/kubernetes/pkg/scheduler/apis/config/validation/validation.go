@@ -165,18 +165,19 @@ func validatePluginConfig(path *field.Path, apiVersion string, profile *config.K
 
 	if profile.Plugins != nil {
 		stagesToPluginSet := map[string]config.PluginSet{
-			"preEnqueue": profile.Plugins.PreEnqueue,
-			"queueSort":  profile.Plugins.QueueSort,
-			"preFilter":  profile.Plugins.PreFilter,
-			"filter":     profile.Plugins.Filter,
-			"postFilter": profile.Plugins.PostFilter,
-			"preScore":   profile.Plugins.PreScore,
-			"score":      profile.Plugins.Score,
-			"reserve":    profile.Plugins.Reserve,
-			"permit":     profile.Plugins.Permit,
-			"preBind":    profile.Plugins.PreBind,
-			"bind":       profile.Plugins.Bind,
-			"postBind":   profile.Plugins.PostBind,
+			"preEnqueue":         profile.Plugins.PreEnqueue,
+			"queueSort":          profile.Plugins.QueueSort,
+			"preFilter":          profile.Plugins.PreFilter,
+			"filter":             profile.Plugins.Filter,
+			"postFilter":         profile.Plugins.PostFilter,
+			"preScore":           profile.Plugins.PreScore,
+			"score":              profile.Plugins.Score,
+			"reserve":            profile.Plugins.Reserve,
+			"permit":             profile.Plugins.Permit,
+			"preBind":            profile.Plugins.PreBind,
+			"bind":               profile.Plugins.Bind,
+			"postBind":           profile.Plugins.PostBind,
+			"podGroupPostFilter": profile.Plugins.PodGroupPostFilter,
 		}
 
 		pluginsPath := path.Child("plugins")

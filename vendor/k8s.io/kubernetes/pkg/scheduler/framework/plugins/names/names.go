@@ -33,6 +33,7 @@ const (
 	NodeUnschedulable               = "NodeUnschedulable"
 	NodeVolumeLimits                = "NodeVolumeLimits"
 	PodTopologySpread               = "PodTopologySpread"
+	DeferredPodScheduling           = "DeferredPodScheduling"
 	SchedulingGates                 = "SchedulingGates"
 	TaintToleration                 = "TaintToleration"
 	VolumeBinding                   = "VolumeBinding"

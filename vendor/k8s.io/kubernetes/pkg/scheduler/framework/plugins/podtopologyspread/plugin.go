@@ -58,18 +58,18 @@ var systemDefaultConstraints = []v1.TopologySpreadConstraint{
 
 // PodTopologySpread is a plugin that ensures pod's topologySpreadConstraints is satisfied.
 type PodTopologySpread struct {
-	systemDefaulted                              bool
-	parallelizer                                 fwk.Parallelizer
-	defaultConstraints                           []v1.TopologySpreadConstraint
-	sharedLister                                 fwk.SharedLister
-	services                                     corelisters.ServiceLister
-	replicationCtrls                             corelisters.ReplicationControllerLister
-	replicaSets                                  appslisters.ReplicaSetLister
-	statefulSets                                 appslisters.StatefulSetLister
-	enableNodeInclusionPolicyInPodTopologySpread bool
-	enableMatchLabelKeysInPodTopologySpread      bool
-	enableSchedulingQueueHint                    bool
-	enableTaintTolerationComparisonOperators     bool
+	systemDefaulted                                    bool
+	parallelizer                                       fwk.Parallelizer
+	defaultConstraints                                 []v1.TopologySpreadConstraint
+	sharedLister                                       fwk.SharedLister
+	services                                           corelisters.ServiceLister
+	replicationCtrls                                   corelisters.ReplicationControllerLister
+	replicaSets                                        appslisters.ReplicaSetLister
+	statefulSets                                       appslisters.StatefulSetLister
+	enableNodeInclusionPolicyInPodTopologySpread       bool
+	enableMatchLabelKeysInPodTopologySpread            bool
+	enableTaintTolerationComparisonOperators           bool
+	enableInPlacePodVerticalScalingSchedulerPreemption bool
 }
 
 var _ fwk.PreFilterPlugin = &PodTopologySpread{}
@@ -118,10 +118,10 @@ func New(_ context.Context, plArgs runtime.Object, h fwk.Handle, fts feature.Fea
 		parallelizer:       h.Parallelizer(),
 		sharedLister:       h.SnapshotSharedLister(),
 		defaultConstraints: args.DefaultConstraints,
-		enableNodeInclusionPolicyInPodTopologySpread: fts.EnableNodeInclusionPolicyInPodTopologySpread,
-		enableMatchLabelKeysInPodTopologySpread:      fts.EnableMatchLabelKeysInPodTopologySpread,
-		enableSchedulingQueueHint:                    fts.EnableSchedulingQueueHint,
-		enableTaintTolerationComparisonOperators:     fts.EnableTaintTolerationComparisonOperators,
+		enableNodeInclusionPolicyInPodTopologySpread:       fts.EnableNodeInclusionPolicyInPodTopologySpread,
+		enableMatchLabelKeysInPodTopologySpread:            fts.EnableMatchLabelKeysInPodTopologySpread,
+		enableTaintTolerationComparisonOperators:           fts.EnableTaintTolerationComparisonOperators,
+		enableInPlacePodVerticalScalingSchedulerPreemption: fts.EnableInPlacePodVerticalScalingSchedulerPreemption,
 	}
 	if args.DefaultingType == config.SystemDefaulting {
 		pl.defaultConstraints = systemDefaultConstraints
@@ -154,28 +154,21 @@ func (pl *PodTopologySpread) setListers(factory informers.SharedInformerFactory)
 // EventsToRegister returns the possible events that may make a Pod
 // failed by this plugin schedulable.
 func (pl *PodTopologySpread) EventsToRegister(_ context.Context) ([]fwk.ClusterEventWithHint, error) {
-	podActionType := fwk.Add | fwk.UpdatePodLabel | fwk.Delete
-	if pl.enableSchedulingQueueHint {
-		// When the QueueingHint feature is enabled, the scheduling queue uses Pod/Update Queueing Hint
-		// to determine whether a Pod's update makes the Pod schedulable or not.
-		// https://github.com/kubernetes/kubernetes/pull/122234
-		// (If not, the scheduling queue always retries the unschedulable Pods when they're updated.)
-		//
-		// The Pod rejected by this plugin can be schedulable when the Pod has a spread constraint with NodeTaintsPolicy:Honor
-		// and has got a new toleration.
-		// So, we add UpdatePodToleration here only when QHint is enabled.
-		podActionType = fwk.Add | fwk.UpdatePodLabel | fwk.UpdatePodToleration | fwk.Delete
-	}
-
 	return []fwk.ClusterEventWithHint{
-		// All ActionType includes the following events:
+		// AssignedPod includes the following events:
 		// - Add. An unschedulable Pod may fail due to violating topology spread constraints,
 		// adding an assigned Pod may make it schedulable.
 		// - UpdatePodLabel. Updating on an existing Pod's labels (e.g., removal) may make
 		// an unschedulable Pod schedulable.
 		// - Delete. An unschedulable Pod may fail due to violating an existing Pod's topology spread constraints,
 		// deleting an existing Pod may make it schedulable.
-		{Event: fwk.ClusterEvent{Resource: fwk.Pod, ActionType: podActionType}, QueueingHintFn: pl.isSchedulableAfterPodChange},
+		{Event: fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add | fwk.UpdatePodLabel | fwk.Delete}, QueueingHintFn: pl.isSchedulableAfterAssignedPodChange},
+		// TargetPod includes the following events:
+		// - UpdatePodLabel. Updating on an existing Pod's labels (e.g., removal) may make
+		// an unschedulable Pod schedulable.
+		// - UpdatePodToleration. The Pod rejected by this plugin can be schedulable when the Pod has a spread constraint with NodeTaintsPolicy:Honor
+		// and has got a new toleration.
+		{Event: fwk.ClusterEvent{Resource: fwk.TargetPod, ActionType: fwk.UpdatePodToleration | fwk.UpdatePodLabel}, QueueingHintFn: pl.isSchedulableAfterTargetPodChange},
 		// Node add|delete|update maybe lead an topology key changed,
 		// and make these pod in scheduling schedulable or unschedulable.
 		{Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add | fwk.Delete | fwk.UpdateNodeLabel | fwk.UpdateNodeTaint}, QueueingHintFn: pl.isSchedulableAfterNodeChange},
@@ -184,9 +177,6 @@ func (pl *PodTopologySpread) EventsToRegister(_ context.Context) ([]fwk.ClusterE
 
 // involvedInTopologySpreading returns true if the incomingPod is involved in the topology spreading of podWithSpreading.
 func involvedInTopologySpreading(incomingPod, podWithSpreading *v1.Pod) bool {
-	if incomingPod.UID == podWithSpreading.UID {
-		return true
-	}
 	if incomingPod.Spec.NodeName == "" && incomingPod.Status.NominatedNodeName == "" {
 		return false
 	}
@@ -203,7 +193,28 @@ func hasConstraintWithNodeTaintsPolicyHonor(constraints []topologySpreadConstrai
 	return false
 }
 
-func (pl *PodTopologySpread) isSchedulableAfterPodChange(logger klog.Logger, pod *v1.Pod, oldObj, newObj interface{}) (fwk.QueueingHint, error) {
+func (pl *PodTopologySpread) isSchedulableAfterTargetPodChange(logger klog.Logger, pod *v1.Pod, oldObj, newObj interface{}) (fwk.QueueingHint, error) {
+	originalPod, modifiedPod, err := util.As[*v1.Pod](oldObj, newObj)
+	if err != nil {
+		return fwk.Queue, err
+	}
+
+	constraints, err := pl.getConstraints(pod)
+	if err != nil {
+		return fwk.Queue, err
+	}
+
+	if !equality.Semantic.DeepEqual(modifiedPod.Spec.Tolerations, originalPod.Spec.Tolerations) && hasConstraintWithNodeTaintsPolicyHonor(constraints) {
+		// If any constraint has `NodeTaintsPolicy: Honor`, we can return Queue when the target Pod has got a new toleration.
+		logger.V(5).Info("the unschedulable pod has got a new toleration, which could make it schedulable",
+			"pod", klog.KObj(pod), "modifiedPod", klog.KObj(modifiedPod))
+		return fwk.Queue, nil
+	}
+
+	return pl.isSchedulableAfterPodLabelChange(logger, originalPod, modifiedPod, constraints)
+}
+
+func (pl *PodTopologySpread) isSchedulableAfterAssignedPodChange(logger klog.Logger, pod *v1.Pod, oldObj, newObj interface{}) (fwk.QueueingHint, error) {
 	originalPod, modifiedPod, err := util.As[*v1.Pod](oldObj, newObj)
 	if err != nil {
 		return fwk.Queue, err
@@ -222,31 +233,7 @@ func (pl *PodTopologySpread) isSchedulableAfterPodChange(logger klog.Logger, pod
 
 	// Pod is modified. Return Queue when the label(s) matching topologySpread's selector is added, changed, or deleted.
 	if modifiedPod != nil && originalPod != nil {
-		if pod.UID == modifiedPod.UID && !equality.Semantic.DeepEqual(modifiedPod.Spec.Tolerations, originalPod.Spec.Tolerations) && hasConstraintWithNodeTaintsPolicyHonor(constraints) {
-			// If any constraint has `NodeTaintsPolicy: Honor`, we can return Queue when the target Pod has got a new toleration.
-			logger.V(5).Info("the unschedulable pod has got a new toleration, which could make it schedulable",
-				"pod", klog.KObj(pod), "modifiedPod", klog.KObj(modifiedPod))
-			return fwk.Queue, nil
-		}
-
-		if equality.Semantic.DeepEqual(modifiedPod.Labels, originalPod.Labels) {
-			logger.V(5).Info("the pod's update doesn't include the label update, which doesn't make the target pod schedulable",
-				"pod", klog.KObj(pod), "modifiedPod", klog.KObj(modifiedPod))
-			return fwk.QueueSkip, nil
-		}
-		for _, c := range constraints {
-			if c.Selector.Matches(labels.Set(originalPod.Labels)) != c.Selector.Matches(labels.Set(modifiedPod.Labels)) {
-				// This modification makes this Pod match(or not match) with this constraint.
-				// Maybe now the scheduling result of topology spread gets changed by this change.
-				logger.V(5).Info("a scheduled pod's label was updated and it makes the updated pod match or unmatch the pod's topology spread constraints",
-					"pod", klog.KObj(pod), "modifiedPod", klog.KObj(modifiedPod))
-				return fwk.Queue, nil
-			}
-		}
-		// This modification of labels doesn't change whether this Pod would match selector or not in any constraints.
-		logger.V(5).Info("a scheduled pod's label was updated, but it's a change unrelated to the pod's topology spread constraints",
-			"pod", klog.KObj(pod), "modifiedPod", klog.KObj(modifiedPod))
-		return fwk.QueueSkip, nil
+		return pl.isSchedulableAfterPodLabelChange(logger, originalPod, modifiedPod, constraints)
 	}
 
 	// Pod is added. Return Queue when the added Pod has a label that matches with topologySpread's selector.
@@ -270,6 +257,27 @@ func (pl *PodTopologySpread) isSchedulableAfterPodChange(logger klog.Logger, pod
 	logger.V(5).Info("a scheduled pod was deleted, but it's unrelated to the pod's topology spread constraints",
 		"pod", klog.KObj(pod), "deletedPod", klog.KObj(originalPod))
 
+	return fwk.QueueSkip, nil
+}
+
+func (pl *PodTopologySpread) isSchedulableAfterPodLabelChange(logger klog.Logger, originalPod, modifiedPod *v1.Pod, constraints []topologySpreadConstraint) (fwk.QueueingHint, error) {
+	if equality.Semantic.DeepEqual(modifiedPod.Labels, originalPod.Labels) {
+		logger.V(5).Info("the pod's update doesn't include the label update, which doesn't make the target pod schedulable",
+			"pod", klog.KObj(originalPod), "modifiedPod", klog.KObj(modifiedPod))
+		return fwk.QueueSkip, nil
+	}
+	for _, c := range constraints {
+		if c.Selector.Matches(labels.Set(originalPod.Labels)) != c.Selector.Matches(labels.Set(modifiedPod.Labels)) {
+			// This modification makes this Pod match (or not match) with this constraint.
+			// Maybe now the scheduling result of topology spread gets changed by this change.
+			logger.V(5).Info("a scheduled or target pod's label was updated and it makes the updated pod match or unmatch the pod's topology spread constraints",
+				"pod", klog.KObj(originalPod), "modifiedPod", klog.KObj(modifiedPod))
+			return fwk.Queue, nil
+		}
+	}
+	// This modification of labels doesn't change whether this Pod would match selector or not in any constraints.
+	logger.V(5).Info("a scheduled or target pod's label was updated, but it's a change unrelated to the pod's topology spread constraints",
+		"pod", klog.KObj(originalPod), "modifiedPod", klog.KObj(modifiedPod))
 	return fwk.QueueSkip, nil
 }
 

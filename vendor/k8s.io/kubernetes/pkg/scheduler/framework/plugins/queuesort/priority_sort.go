@@ -20,7 +20,6 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
@@ -38,13 +37,13 @@ func (pl *PrioritySort) Name() string {
 	return Name
 }
 
-// Less is the function used by the activeQ heap algorithm to sort pods.
-// It sorts pods based on their priority. When priorities are equal, it uses
-// PodQueueInfo.timestamp.
-func (pl *PrioritySort) Less(pInfo1, pInfo2 fwk.QueuedPodInfo) bool {
-	p1 := corev1helpers.PodPriority(pInfo1.GetPodInfo().GetPod())
-	p2 := corev1helpers.PodPriority(pInfo2.GetPodInfo().GetPod())
-	return (p1 > p2) || (p1 == p2 && pInfo1.GetTimestamp().Before(pInfo2.GetTimestamp()))
+// Less is the function used by the activeQ heap algorithm to sort entities.
+// It sorts entities based on their priority. When priorities are equal, it uses
+// the entity timestamp.
+func (pl *PrioritySort) Less(entity1, entity2 fwk.QueuedEntityInfo) bool {
+	p1 := entity1.GetPriority()
+	p2 := entity2.GetPriority()
+	return (p1 > p2) || (p1 == p2 && entity1.GetTimestamp().Before(entity2.GetTimestamp()))
 }
 
 // New initializes a new plugin and returns it.
