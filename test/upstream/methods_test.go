@@ -42,7 +42,7 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 				"PodGroups RemoveAssumedPod RemoveCompositePodGroup RemovePodGroup UpdateCompositePodGroup UpdatePodGroup " +
 				"AddNode AddPod AddPodGroupMember AssumePod BindPod Dump ForgetPod GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
 				"RemoveNode RemovePodGroupMember UpdateNode UpdatePod UpdatePodGroupMember UpdateSnapshot"},
-		{reflect.TypeFor[framework.Framework](), // lateFramework, memberFramework
+		{reflect.TypeFor[framework.Framework](), // memberFramework
 			"EventRecorder RunPreBindPlugins RunPreBindPreFlights WillWaitOnPermit",
 			"APICacher APIDispatcher Activate AddNominatedPod AddPodInPreBind AddWaitingPod ClientSet Close DeleteNominatedPodIfExists " +
 				"EnqueueExtensions Extenders GetNodeHint GetPodInPreBind GetWaitingPod HasFilterPlugins HasPostFilterPlugins HasScorePlugins " +
@@ -62,8 +62,7 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 		}
 		compare(t, "methods of "+tc.kind.String(), sets.New(slices.Concat(strings.Fields(tc.replaced), strings.Fields(tc.passed))...), got)
 	}
-	// Attach replaces NextEntity, FailureHandler and SchedulingQueue; BeforeLeaving Cache; DelayScheduled and
-	// PrepareMembers the Profiles.
+	// Attach replaces NextEntity, FailureHandler and SchedulingQueue; BeforeLeaving Cache; WrapProfiles the Profiles.
 	want := sets.New(strings.Fields("APIDispatcher Cache Extenders FailureHandler NextEntity Profiles SchedulePod SchedulingQueue StopEverything")...)
 	got := sets.New[string]()
 	for kind, i := reflect.TypeFor[scheduler.Scheduler](), 0; i < kind.NumField(); i++ {

@@ -141,8 +141,7 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 			g.registry.PodLeaves(pod.UID, g.clock.Now())
 		}
 	})
-	kubescheduler.DelayScheduled(sched, isMember, g.binds.busy)
-	kubescheduler.PrepareMembers(sched, g.admits, g.writeSlot)
+	kubescheduler.WrapProfiles(sched, kubescheduler.MemberHooks{Member: g.admits, Binding: g.binds.busy, Slot: g.writeSlot})
 	for profile := range g.profiles {
 		if !g.gated.Has(profile) {
 			klog.Background().Info("The profile orders its queue by GangAdmission and does not admit gangs: pods that name a PodGroup are scheduled one by one; enable GangGate and GangAdmission at every extension point to change that", "profile", profile)

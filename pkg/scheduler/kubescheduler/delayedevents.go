@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/clock"
 )
@@ -35,42 +34,30 @@ const (
 	lateTimeout = 10 * time.Second
 )
 
-// DelayScheduled delays the events "Scheduled" of the pods selected by member as long as busy reports that bindings are
-// being posted, but not longer than five seconds; after that they are posted one by one, and after a minute
-// concurrently. An event costs the API server as much work as a binding: without the delay, half of its capacity is
-// used for events while gangs wait to be completed. The events have the usual content, and the time of the binding.
-// They are lost only if the process ends during the delay. It must be called before the scheduler runs.
-func DelayScheduled(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, busy func() bool) {
-	late := &lateEvents{busy: busy, clock: clock.RealClock{}}
-	host, _ := os.Hostname() // as the stock recorder
-	for name, f := range sched.Profiles {
-		client := f.ClientSet().EventsV1()
-		sched.Profiles[name] = lateFramework{Framework: f, recorder: lateRecorder{
-			EventRecorderLogger: f.EventRecorder(), late: late, member: member, controller: name, instance: name + "-" + host,
-			create: func(ctx context.Context, e *eventsv1.Event) error {
-				_, err := client.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
-				return err
-			},
-		}}
-	}
-}
-
-// lateFramework is a profile whose scheduling and binding cycles use another event recorder. Plugins use the
-// profile's own recorder.
-type lateFramework struct {
-	framework.Framework
-	recorder lateRecorder
-}
-
-// EventRecorder returns the recorder of the cycles.
-func (f lateFramework) EventRecorder() events.EventRecorderLogger { return f.recorder }
-
+// lateRecorder is the event recorder of a profile, but that the events "Scheduled" of members wait as long as bindings
+// are being posted, but not longer than five seconds; after that they are posted one by one, and after a minute
+// concurrently. Without the delay, half of the API server's capacity is used for events while gangs wait to be
+// completed. The events have the usual content, and the time of the binding. They are lost only if the process ends
+// during the delay.
 type lateRecorder struct {
 	events.EventRecorderLogger // for all events that are not delayed
 	late                       *lateEvents
 	member                     func(*corev1.Pod) bool
 	controller, instance       string
 	create                     func(context.Context, *eventsv1.Event) error
+}
+
+// recorderOf returns the recorder for the cycles of a profile.
+func (l *lateEvents) recorderOf(f framework.Framework, member func(*corev1.Pod) bool) lateRecorder {
+	host, _ := os.Hostname() // as the stock recorder
+	client := f.ClientSet().EventsV1()
+	return lateRecorder{
+		EventRecorderLogger: f.EventRecorder(), late: l, member: member, controller: f.ProfileName(), instance: f.ProfileName() + "-" + host,
+		create: func(ctx context.Context, e *eventsv1.Event) error {
+			_, err := client.Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
+			return err
+		},
+	}
 }
 
 // WithLogger implements events.EventRecorderLogger.

@@ -131,7 +131,7 @@ func TestLateEventsLookAsEver(t *testing.T) {
 	say := func(r events.EventRecorder) {
 		r.Eventf(pod, nil, corev1.EventTypeNormal, "Scheduled", "Binding", "Successfully assigned %v/%v to %v", "ns", "p", "n")
 	}
-	DelayScheduled(c.sched, func(*corev1.Pod) bool { return true }, func() bool { return false })
+	WrapProfiles(c.sched, MemberHooks{Member: func(*corev1.Pod) bool { return true }, Binding: func() bool { return false }})
 	watch, err := c.f.ClientSet().EventsV1().Events("ns").Watch(c.ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)

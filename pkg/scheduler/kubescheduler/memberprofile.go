@@ -10,24 +10,38 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/utils/clock"
 )
 
-// PrepareMembers changes how the pods selected by member are prepared for their bindings (PreBind), if only the devices
-// of their claims have to be written (docs/decisions, G18). It must be called before the scheduler runs.
+// MemberHooks are what the cycles of members ask for; none may be nil.
+type MemberHooks struct {
+	// Member reports whether the pod is a member. All other pods have the cycles of the stock scheduler.
+	Member func(*corev1.Pod) bool
+	// Binding reports whether bindings are being posted.
+	Binding func() bool
+	// Slot returns when the devices of the member may be written, and what to call when they are. It returns an error
+	// if they will not be.
+	Slot func(context.Context, *corev1.Pod) (release func(), err error)
+}
+
+// WrapProfiles changes the cycles of members in two ways. It must be called before the scheduler runs.
 //
-// Their node is not nominated. Kube-scheduler writes status.nominatedNodeName before it prepares a pod, which may take
-// minutes, so that a cluster autoscaler expects the pod on that node. Devices are written in milliseconds, and a plan
-// keeps the room of its members without the field. For a gang the write would only delay those of its claims, for all
-// of which each of its bindings waits.
+// Their events "Scheduled" are late (lateRecorder): an event costs the API server as much work as a binding.
 //
-// They are prepared only after slot has returned, until release is called. Kube-scheduler prepares all pods at the same
-// time, and the API server rejects the writes of a gang of hundreds: each is repeated after a second.
-func PrepareMembers(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, slot func(context.Context, *corev1.Pod) (release func(), err error)) {
+// Those of which only the devices of their claims have to be written before the binding (PreBind) are prepared with no
+// node nominated (docs/decisions, G18). Kube-scheduler writes status.nominatedNodeName before it prepares a pod, which
+// may take minutes, so that a cluster autoscaler expects the pod on that node. Devices are written in milliseconds, and
+// a plan keeps the room of its members without the field. For a gang the write would only delay those of its claims,
+// for all of which each of its bindings waits. And they are prepared only in a slot. Kube-scheduler prepares all pods
+// at the same time, and the API server rejects the writes of a gang of hundreds: each is repeated after a second.
+func WrapProfiles(sched *scheduler.Scheduler, hooks MemberHooks) {
+	late := &lateEvents{busy: hooks.Binding, clock: clock.RealClock{}}
 	for name, f := range sched.Profiles {
 		var others []string
 		for _, p := range f.ListPlugins().PreBind.Enabled {
@@ -35,24 +49,27 @@ func PrepareMembers(sched *scheduler.Scheduler, member func(*corev1.Pod) bool, s
 				others = append(others, p.Name)
 			}
 		}
-		sched.Profiles[name] = memberFramework{f, member, slot, others}
+		sched.Profiles[name] = memberFramework{f, hooks, late.recorderOf(f, hooks.Member), others}
 	}
 }
 
-// memberFramework is a profile whose binding cycles prepare members with devices as PrepareMembers says.
+// memberFramework is a profile whose cycles treat members as WrapProfiles says. Plugins have the profile itself.
 type memberFramework struct {
 	framework.Framework
-	member func(*corev1.Pod) bool
-	slot   func(context.Context, *corev1.Pod) (release func(), err error)
-	others []string // plugins at PreBind that do not prepare devices
+	MemberHooks
+	recorder events.EventRecorderLogger
+	others   []string // plugins at PreBind that do not prepare devices
 }
+
+// EventRecorder returns the recorder of the cycles.
+func (f memberFramework) EventRecorder() events.EventRecorderLogger { return f.recorder }
 
 // RunPreBindPreFlights returns Skip for members with devices, so that the binding cycle nominates no node, and for
 // members that wait at Permit: their plan is about to be aborted. If they are prepared, PreBind runs all the same: the
 // inner framework has noted in the state which of its plugins have something to do.
 func (f memberFramework) RunPreBindPreFlights(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	status := f.Framework.RunPreBindPreFlights(ctx, state, pod, node)
-	if !status.IsSuccess() || !f.member(pod) {
+	if !status.IsSuccess() || !f.Member(pod) {
 		return status
 	}
 	if f.preparesOnlyDevices(state, pod) || f.Framework.WillWaitOnPermit(ctx, pod) {
@@ -63,13 +80,13 @@ func (f memberFramework) RunPreBindPreFlights(ctx context.Context, state fwk.Cyc
 
 // WillWaitOnPermit returns false for members, so that the binding cycle nominates no node for those that wait.
 func (f memberFramework) WillWaitOnPermit(ctx context.Context, pod *corev1.Pod) bool {
-	return !f.member(pod) && f.Framework.WillWaitOnPermit(ctx, pod)
+	return !f.Member(pod) && f.Framework.WillWaitOnPermit(ctx, pod)
 }
 
 // RunPreBindPlugins makes the preparation of members cancellable. The binding cycle does so only if the PreFlights did
 // not return Skip.
 func (f memberFramework) RunPreBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
-	if !f.member(pod) || f.GetPodInPreBind(pod.UID) != nil {
+	if !f.Member(pod) || f.GetPodInPreBind(pod.UID) != nil {
 		return f.Framework.RunPreBindPlugins(ctx, state, pod, node)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -77,7 +94,7 @@ func (f memberFramework) RunPreBindPlugins(ctx context.Context, state fwk.CycleS
 	f.AddPodInPreBind(pod.UID, cancel)
 	defer f.RemovePodInPreBind(pod.UID)
 	if f.preparesOnlyDevices(state, pod) {
-		release, err := f.slot(ctx, pod)
+		release, err := f.Slot(ctx, pod)
 		if err != nil {
 			return fwk.AsStatus(fmt.Errorf("writing the devices of pod %s: %w", klog.KObj(pod), err))
 		}

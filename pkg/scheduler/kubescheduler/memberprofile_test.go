@@ -49,7 +49,7 @@ func TestUnnominatedMembersCanBeCancelled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCluster(t)
-			f := memberFramework{member: func(pod *corev1.Pod) bool { return pod == member }}
+			f := memberFramework{MemberHooks: MemberHooks{Member: func(pod *corev1.Pod) bool { return pod == member }}}
 			f.Framework = preparing{c.f, func(ctx context.Context) error {
 				pod := f.GetPodInPreBind(tc.pod.UID)
 				if (pod != nil) != tc.wantCancellable {
