@@ -230,14 +230,14 @@ func TestPrograms(t *testing.T) {
 			"problem: muster-scheduler serves the schedulerName default-scheduler, and kube-scheduler runs, too"},
 		"with gates of another gang scheduling": {
 			[]runtime.Object{scheduler(config, "--feature-gates=A=true,GangScheduling=true", "--feature-gates", "kube:GenericWorkload=true"), controller(), profiles("muster-scheduler")},
-			"problem: muster-scheduler does not start: feature gates GenericWorkload, GangScheduling bring"},
-		"with a gate without the one that it needs": {[]runtime.Object{scheduler(config, "--feature-gates=GangScheduling=true"), controller(), profiles("muster-scheduler")},
-			"problem: muster-scheduler does not start: GangScheduling is enabled, but depends on"},
+			"problem: muster-scheduler does not start: feature gates GenericWorkload bring"},
+		"with a gate without the one that it needs": {[]runtime.Object{scheduler(config, "--feature-gates=CompositePodGroup=true"), controller(), profiles("muster-scheduler")},
+			"problem: muster-scheduler does not start: CompositePodGroup is enabled, but depends on"},
 		"with all gates": {[]runtime.Object{scheduler(config, "--feature-gates=AllAlpha=true,AllBeta=true"), controller(), profiles("muster-scheduler")},
-			"problem: muster-scheduler does not start: feature gates GenericWorkload, GangScheduling,"},
+			"problem: muster-scheduler does not start: feature gates GenericWorkload, TopologyAwareWorkloadScheduling,"},
 		"with all gates but these": {
-			[]runtime.Object{scheduler(config, "--feature-gates=AllAlpha=true,AllBeta=true,GenericWorkload=false,GangScheduling=false,WorkloadAwarePreemption=false,TopologyAwareWorkloadScheduling=false,"+
-				"CompositePodGroup=false,DRAWorkloadResourceClaims=false,WorkloadWithJob=false"), controller(), profiles("muster-scheduler")},
+			[]runtime.Object{scheduler(config, "--feature-gates=AllAlpha=true,AllBeta=true,GenericWorkload=false,PodGroupPreemptionPolicy=false,TopologyAwareWorkloadScheduling=false,"+
+				"CompositePodGroup=false,DRAWorkloadResourceClaims=false,WorkloadWithJob=false,InPlacePodVerticalScalingSchedulerPreemption=false"), controller(), profiles("muster-scheduler")},
 			"ok: muster-scheduler serves"},
 		"with other gates": {[]runtime.Object{scheduler(config, "--feature-gates=AllBeta=false,Of137=true"), controller(), profiles("muster-scheduler")}, "ok: muster-scheduler serves"},
 		"with gates in the file": {[]runtime.Object{scheduler(config), controller(), file("featureGates: {AllAlpha: true}\n")},
@@ -355,6 +355,22 @@ func TestVersions(t *testing.T) {
 		d.checkVersions(client)
 		if got := d.Checks[0].State + ": " + d.Checks[0].Message; !strings.HasPrefix(got, tc.want) {
 			t.Errorf("%s: %q\nwant %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestDoctorKnowsVersions(t *testing.T) {
+	t.Parallel()
+	for server, want := range map[string]string{
+		"":               "ok: of an unknown version",
+		"v1.37.0":        "ok: v1.37.0",
+		"v1.38.0-beta.0": "unknown: v1.38.0-beta.0 is newer than 1.37, which Muster is built from",
+		"v1.34.1":        "problem: v1.34.1 is older than 1.35",
+	} {
+		d := &Doctor{}
+		d.checkKinds(&snapshot.Snapshot{Server: server})
+		if got := d.Checks[0].State + ": " + d.Checks[0].Message; !strings.HasPrefix(got, want) {
+			t.Errorf("server %q: %q, want %q", server, got, want)
 		}
 	}
 }

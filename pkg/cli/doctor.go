@@ -28,6 +28,7 @@ import (
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/snapshot"
+	"github.com/muster-project/muster/pkg/version"
 )
 
 // Doctor is whether Muster works, as far as a user can see it.
@@ -42,7 +43,7 @@ type Doctor struct {
 // Check is one thing that was looked at.
 type Check struct {
 	Name string `json:"name"`
-	// State is ok, problem, or unknown (it could not be read).
+	// State is ok, problem, or unknown (it could not be told).
 	State   string `json:"state"`
 	Message string `json:"message"`
 }
@@ -130,7 +131,15 @@ func (d *Doctor) add(name, state, text string) { d.Checks = append(d.Checks, Che
 
 // checkKinds checks the CRDs; without that of PodGroups nothing could be read.
 func (d *Doctor) checkKinds(s *snapshot.Snapshot) {
-	d.add("API server", stateOK, cmp.Or(s.Server, "of an unknown version"))
+	skew, newer := version.ServerSkew(s.Server)
+	switch {
+	case newer: // works as far as is known
+		d.add("API server", stateUnknown, s.Server+" "+skew)
+	case skew != "":
+		d.add("API server", stateProblem, s.Server+" "+skew)
+	default:
+		d.add("API server", stateOK, cmp.Or(s.Server, "of an unknown version"))
+	}
 	d.add("podgroups."+v2alpha2.GroupName, stateOK, message.Count(len(snapshot.All[*v2alpha2.PodGroup](s)), "PodGroup"))
 	for _, u := range s.Unread {
 		switch {

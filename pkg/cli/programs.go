@@ -117,7 +117,7 @@ func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface,
 		d.add(name, state, fmt.Sprintf("Deployment %s/muster-scheduler could not be read: %v", d.in(), err))
 		return
 	}
-	if err := kubescheduler.RefuseGangFlags(arguments(scheduler, "--feature-gates")); err != nil {
+	if err := kubescheduler.RefuseGateFlags(arguments(scheduler, "--feature-gates")); err != nil {
 		d.add(name, stateProblem, fmt.Sprintf("muster-scheduler does not start: %v", err))
 		return
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	basecompatibility "k8s.io/component-base/compatibility"
@@ -121,6 +123,9 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 		return err
 	}
 	defer remove()
+	if opts.WriteConfigTo == "" {
+		turnOffUnserved(opts, gates.(featuregate.MutableFeatureGate))
+	}
 
 	if opts.InformerName, err = cache.NewInformerName("muster-scheduler"); err != nil { // for metrics of informers
 		return fmt.Errorf("naming the informers: %w", err)
@@ -162,8 +167,13 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 	opts.ComponentGlobalsRegistry.AddMetrics()
 	klog.FromContext(ctx).Info("Starting muster-scheduler", "version", version.String())
 	go func() {
-		defer close(answers)
 		waitForAPIServer(ctx, config.Client.Discovery().RESTClient(), apiServerPoll, apiServerUnready)
+		if gate, err := kubescheduler.UnservedGate(gates.Enabled, config.Client.Discovery()); err == nil && gate != "" {
+			klog.FromContext(ctx).Error(nil, "The API server did not answer at the start, and does not serve what a feature gate needs: starting again without it", "gate", gate)
+			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
+		}
+		close(answers)
+		logServerSkew(klog.FromContext(ctx), config.Client.Discovery())
 	}()
 	podGroups, err := report.NewPodGroupClient(config.KubeConfig)
 	if err != nil {
@@ -171,6 +181,34 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 	}
 	config.InformerFactory = lateInformers{SharedInformerFactory: config.InformerFactory, answers: answers, check: podGroups.CheckSchema}
 	return app.Run(ctx, config, sched)
+}
+
+// turnOffUnserved turns off the feature gate that lets the scheduler watch what the API server does not serve. It has
+// to know before the scheduler is made, and asks once: of one that does not answer yet, the caller must ask again.
+func turnOffUnserved(opts *schedoptions.Options, gates featuregate.MutableFeatureGate) {
+	logger := klog.Background()
+	file, err := schedoptions.LoadConfigFromFile(logger, opts.ConfigFile)
+	if err != nil {
+		return // app.Setup reads it again, and returns the error
+	}
+	config, err := clientcmd.BuildConfigFromFlags(opts.Master, file.ClientConnection.Kubeconfig)
+	if err != nil {
+		return // the same
+	}
+	config.Timeout = apiServerTimeout
+	server, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return // the same
+	}
+	gate, err := kubescheduler.UnservedGate(gates.Enabled, server)
+	if err != nil || gate == "" {
+		return
+	}
+	if err := gates.SetFromMap(map[string]bool{string(gate): false}); err != nil {
+		logger.Error(err, "Failed to turn off a feature gate whose resources the API server does not serve", "gate", gate)
+		return
+	}
+	logger.Info("The feature gate is off, since the API server does not serve what it needs; start again when it does", "gate", gate)
 }
 
 // writeConfigOffline makes the stock scheduler write its configuration without a cluster and beside a running

@@ -102,7 +102,9 @@ func TestStartWithGangsOfKubernetes(t *testing.T) {
 		want        string
 	}{
 		"a gate":             {flags: "--feature-gates=GenericWorkload=true", want: "feature gates GenericWorkload bring"},
-		"all gates":          {flags: "--feature-gates=AllAlpha=true,AllBeta=true", want: "feature gate InPlacePodVerticalScalingSchedulerPreemption brings"},
+		"all gates":          {flags: "--feature-gates=AllAlpha=true,AllBeta=true", want: "CompositePodGroup=false,"},
+		"all of them again":  {flags: "--feature-gates=AllAlpha=true,AllBeta=true", want: "InPlacePodVerticalScalingSchedulerPreemption brings"},
+		"a dependant alone":  {flags: "--feature-gates=CompositePodGroup=true", want: "CompositePodGroup"},
 		"a gate beside file": {flags: "--feature-gates=GenericWorkload=true", file: head, want: "feature gates GenericWorkload bring"},
 		"gates in the file":  {file: head + "featureGates: {GenericWorkload: true}\n", want: `unknown field "featureGates"`},
 		"a plugin":           {file: fmt.Sprintf(plugin, "multiPoint"), want: "profile s enables plugin GangScheduling,"},

@@ -10,11 +10,13 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/scheduler/report"
+	"github.com/muster-project/muster/pkg/version"
 )
 
 const (
@@ -74,6 +76,17 @@ func waitForAPIServer(ctx context.Context, server rest.Interface, poll, unready 
 		}
 		return answered >= unready, nil
 	})
+}
+
+// logServerSkew logs if Muster is not made for the version of the API server.
+func logServerSkew(logger klog.Logger, server discovery.ServerVersionInterface) {
+	info, err := server.ServerVersion()
+	if err != nil {
+		return // what needs the API server says so
+	}
+	if skew, _ := version.ServerSkew(info.GitVersion); skew != "" {
+		logger.Info("The API server "+skew, "version", info.GitVersion)
+	}
 }
 
 // waitForSchema returns when the schema of PodGroups fits, or cannot be read for so long, or ctx ends.

@@ -57,6 +57,8 @@ var Kinds = []Kind{
 	of[*resourcev1.ResourceClaim, *resourcev1.ResourceClaimList](resourcev1.SchemeGroupVersion, "ResourceClaim", "resourceclaims", devices),
 	of[*resourcev1.ResourceSlice, *resourcev1.ResourceSliceList](resourcev1.SchemeGroupVersion, "ResourceSlice", "resourceslices", devices),
 	of[*resourcev1.DeviceClass, *resourcev1.DeviceClassList](resourcev1.SchemeGroupVersion, "DeviceClass", "deviceclasses", devices),
+	of[*resourcev1.DeviceTaintRule, *resourcev1.DeviceTaintRuleList](resourcev1.SchemeGroupVersion, "DeviceTaintRule", "devicetaintrules",
+		"the devices that rules taint"),
 	of[*resourcev1.ResourceClaimTemplate, *resourcev1.ResourceClaimTemplateList](resourcev1.SchemeGroupVersion, "ResourceClaimTemplate", "resourceclaimtemplates",
 		"the claims of pods of manifests"),
 	of[*corev1.Service, *corev1.ServiceList](corev1.SchemeGroupVersion, "Service", "services", spread),

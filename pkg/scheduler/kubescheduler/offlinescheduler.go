@@ -38,7 +38,7 @@ var OfflineKinds = []runtime.Object{
 	&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &appsv1.ReplicaSet{}, &appsv1.StatefulSet{},
 	&policyv1.PodDisruptionBudget{}, &schedulingv1.PriorityClass{}, &storagev1.StorageClass{}, &storagev1.CSINode{},
 	&storagev1.CSIDriver{}, &storagev1.CSIStorageCapacity{}, &storagev1.VolumeAttachment{},
-	&resourcev1.ResourceClaim{}, &resourcev1.ResourceSlice{}, &resourcev1.DeviceClass{},
+	&resourcev1.ResourceClaim{}, &resourcev1.ResourceSlice{}, &resourcev1.DeviceClass{}, &resourcev1.DeviceTaintRule{},
 }
 
 // PluginFactory makes a plugin of a profile.

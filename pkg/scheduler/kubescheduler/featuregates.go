@@ -3,12 +3,17 @@
 package kubescheduler
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"k8s.io/apiserver/pkg/util/feature"
+	resourcev1 "k8s.io/api/resource/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/discovery"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/pkg/features"
@@ -25,30 +30,32 @@ var gangGates = []featuregate.Feature{
 // gangPlugins do the same, when a profile enables them.
 var gangPlugins = []string{names.GangScheduling, names.TopologyPlacementGenerator, names.PodGroupPodsCount}
 
-// RefuseGates returns an error if a feature gate is on that brings a second gang logic, or bound pods into the queue.
-// Source: docs/decisions, G28.
+// RefuseGates returns an error that names the feature gates that are on and bring a second gang logic, or bound pods,
+// into the queue. Source: docs/decisions, G28.
 func RefuseGates(enabled func(featuregate.Feature) bool) error {
-	if gate := features.InPlacePodVerticalScalingSchedulerPreemption; enabled(gate) {
-		return fmt.Errorf("feature gate %s brings pods that are bound into the queue of muster-scheduler, which would keep those of gangs for pods that "+
-			"wait: start it with --feature-gates=%s=false; the kubelet resizes pods without it as soon as there is room", gate, gate)
-	}
 	var on, off []string
 	for _, gate := range gangGates {
 		if enabled(gate) {
 			on, off = append(on, string(gate)), append(off, string(gate)+"=false")
 		}
 	}
-	if len(on) == 0 {
-		return nil
+	var refused []error
+	if len(on) > 0 {
+		refused = append(refused, fmt.Errorf("feature gates %s bring kube-scheduler's own gangs into the queue of muster-scheduler, where two "+
+			"schedulers would bind the pods of one gang: start it with --feature-gates=%s; it reads the PodGroups of scheduling.k8s.io without them",
+			strings.Join(on, ", "), strings.Join(off, ",")))
 	}
-	return fmt.Errorf("feature gates %s bring kube-scheduler's own gangs into the queue of muster-scheduler, where two schedulers would bind the pods of one gang: "+
-		"start it with --feature-gates=%s; it reads the PodGroups of scheduling.k8s.io without them", strings.Join(on, ", "), strings.Join(off, ","))
+	if gate := features.InPlacePodVerticalScalingSchedulerPreemption; enabled(gate) {
+		refused = append(refused, fmt.Errorf("feature gate %s brings bound pods into the queue of muster-scheduler, which would keep those of gangs as "+
+			"pods that wait: start it with --feature-gates=%s=false; the kubelet resizes pods without it as soon as their node has room", gate, gate))
+	}
+	return errors.Join(refused...)
 }
 
-// RefuseGangFlags is RefuseGates for the values of --feature-gates of another process, in their order. Gates that
+// RefuseGateFlags is RefuseGates for the values of --feature-gates of another process, in their order. Gates that
 // this version of Kubernetes does not have are ignored. An error also says that the gates are not valid together.
-func RefuseGangFlags(values []string) error {
-	gates := feature.DefaultMutableFeatureGate.DeepCopy()
+func RefuseGateFlags(values []string) error {
+	gates := utilfeature.DefaultMutableFeatureGate.DeepCopy()
 	known, settings := gates.GetAll(), map[string]bool{}
 	for _, setting := range strings.Split(strings.Join(values, ","), ",") {
 		gate, is, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(setting), basecompatibility.DefaultKubeComponent+":"), "=")
@@ -64,6 +71,23 @@ func RefuseGangFlags(values []string) error {
 		return err
 	}
 	return RefuseGates(gates.Enabled)
+}
+
+// UnservedGate returns the feature gate that is on and lets the scheduler watch what the API server does not serve, so
+// that its informers would never be in sync; "" if there is none. API servers before 1.37 do not serve DeviceTaintRules
+// in the version that it watches. Returns an error if the API server does not answer.
+func UnservedGate(enabled func(featuregate.Feature) bool, server discovery.ServerResourcesInterface) (featuregate.Feature, error) {
+	if !enabled(features.DRADeviceTaintRules) {
+		return "", nil
+	}
+	list, err := server.ServerResourcesForGroupVersion(resourcev1.SchemeGroupVersion.String())
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", fmt.Errorf("reading which resources the API server serves: %w", err)
+	}
+	if err == nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == "devicetaintrules" }) {
+		return "", nil
+	}
+	return features.DRADeviceTaintRules, nil
 }
 
 // RefuseGangPlugins returns an error if a profile enables a plugin of kube-scheduler's own gangs.
