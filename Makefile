@@ -152,8 +152,8 @@ before:
 
 # The controllers of other projects, each with the manifests that it publishes.
 .PHONY: test-workloads
-test-workloads: build controlplane ## Run the real controllers of other projects, and of Kubernetes 1.37, on Muster; builds them the first time
-	@hack/build-controlplane.sh jobset lws kueue kuberay trainer scheduler-plugins kube-apiserver-1.37 kube-controller-manager-1.37
+test-workloads: build controlplane ## Run the real controllers of other projects, and of native PodGroups, on Muster; builds them the first time
+	@hack/build-controlplane.sh jobset lws kueue kuberay trainer scheduler-plugins
 	go test -tags workloads -count 1 -timeout 60m -run '^TestReal' ./test/integration/workload
 
 .PHONY: bench
@@ -225,7 +225,7 @@ vendor: tidy ## Write vendor/ from go.mod
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module
-	@for dir in . hack/controlplane hack/controlplane-1.37 hack/coscheduling hack/lint hack/prometheus hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
+	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/prometheus hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the Go files

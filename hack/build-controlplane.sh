@@ -6,7 +6,7 @@
 #   hack/build-controlplane.sh                   # what tests, demo and cluster-up need
 #   hack/build-controlplane.sh kube-scheduler coscheduling   # the named binaries only; benchmarks compare with these
 #   hack/build-controlplane.sh jobset kuberay                # controllers of other projects, with the manifests they publish
-#   hack/build-controlplane.sh kube-apiserver-1.37 kube-controller-manager-1.37   # another Kubernetes, that of hack/controlplane-1.37
+#   hack/build-controlplane.sh kube-apiserver-1.36 kube-controller-manager-1.36   # another Kubernetes, that of hack/controlplane-1.36
 #
 # The versions are those of hack/controlplane/go.mod, and for other projects, each with the Kubernetes that it asks for, of
 # hack/coscheduling/go.mod and hack/workloads/NAME/go.mod; the manifests go to bin/NAME.yaml. A binary is
@@ -69,15 +69,15 @@ describe() { # name; sets module, package, ldflags, manifests and the time a fir
 		ldflags=$(ldflags_of "$(version_of coscheduling k8s.io/kubernetes)")
 		manifests="sigs.k8s.io/scheduler-plugins manifests/coscheduling/crd.yaml" # the API server learns its PodGroups from it
 		;;
-	kube-apiserver-1.37 | kube-controller-manager-1.37)
-		module=hack/controlplane-1.37 package=k8s.io/kubernetes/cmd/${1%-1.37} duration="4 minutes"
-		ldflags=$(ldflags_of "$(version_of controlplane-1.37 k8s.io/kubernetes)")
+	kube-apiserver-1.* | kube-controller-manager-1.*)
+		module=hack/controlplane-${1##*-} package=k8s.io/kubernetes/cmd/${1%-1.*} duration="4 minutes"
+		ldflags=$(ldflags_of "$(version_of "controlplane-${1##*-}" k8s.io/kubernetes)")
 		;;
 	etcd) package=go.etcd.io/etcd/server/v3 ldflags=$kubernetes_ldflags ;; # has no such variables
 	kube-apiserver | kube-controller-manager | kube-scheduler | kubectl) package=k8s.io/kubernetes/cmd/$1 ldflags=$kubernetes_ldflags ;;
 	*)
 		echo "$0: unknown binary '$1'; known: kube-apiserver kube-controller-manager etcd kubectl kube-scheduler coscheduling" \
-			"jobset lws kueue kuberay trainer scheduler-plugins kube-apiserver-1.37 kube-controller-manager-1.37" >&2
+			"jobset lws kueue kuberay trainer scheduler-plugins kube-apiserver-1.X kube-controller-manager-1.X" >&2
 		exit 2
 		;;
 	esac

@@ -4,8 +4,8 @@
 # Moves the project to another Kubernetes version, and (re)writes the replace lines that go with it.
 #
 #   hack/update-kubernetes.sh            # rewrite for the version go.mod already names
-#   hack/update-kubernetes.sh v1.36.4    # move go.mod and hack/controlplane/go.mod there
-#   hack/update-kubernetes.sh v1.37.2 hack/controlplane-1.37    # move the go.mod of that directory alone
+#   hack/update-kubernetes.sh v1.37.3    # move go.mod and hack/controlplane/go.mod there
+#   hack/update-kubernetes.sh v1.36.3 hack/controlplane-1.36    # move the go.mod of that directory alone
 #
 # k8s.io/kubernetes requires its staging modules at v0.0.0 and replaces them with folders of its own repository, which
 # only works inside that repository. Everybody else has to pin each of them to the matching v0.X.Y; the list is read

@@ -22,19 +22,21 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// nativeGates let kube-apiserver of 1.36 serve PodGroups, and keep the field of pods. With the gate alone it never gets
-// ready.
-const nativeGates = "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true,WorkloadAwarePreemption=true"
+const (
+	// nativeGates let kube-apiserver serve PodGroups and CompositePodGroups, and keep the field of pods.
+	nativeGates = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true,WorkloadWithJob=true," +
+		"PodGroupPreemptionPolicy=true,DRAWorkloadResourceClaims=true"
+	nativeVersions = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
+)
 
 func nativePlane(t *testing.T, ctx context.Context) {
 	t.Helper()
 	ownPlane(t, ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true,
-		APIServerArgs: []string{nativeGates, "--runtime-config=scheduling.k8s.io/v1alpha2=true"}, ControllerManagerArgs: []string{nativeGates}})
+		APIServerArgs: []string{nativeGates, nativeVersions}, ControllerManagerArgs: []string{nativeGates}})
 }
 
 // TestFromTheInTreeGangScheduler: the manifest of the guide, and the published behaviour of PodGroups of Kubernetes,
-// through the API that kube-apiserver itself serves with its feature gates on (v1alpha2 of 1.36). No CRD can stand for
-// another version of that group.
+// through the API that kube-apiserver itself serves with its feature gates on.
 func TestFromTheInTreeGangScheduler(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
@@ -42,12 +44,12 @@ func TestFromTheInTreeGangScheduler(t *testing.T) {
 	if err := startMuster(cp, ctx); err != nil {
 		t.Fatal(err)
 	}
-	served := schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1alpha2", Resource: "podgroups"}
+	served := schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1beta1", Resource: "podgroups"}
 	w := newWorld(t, 1) // 8 GPUs
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "urgent"}, Value: 1000}
 	w.must(w.client.Create(w.ctx, class), "creating a PriorityClass")
 	create := func(name, spec string) *unstructured.Unstructured {
-		group := read(w, fmt.Sprintf("{apiVersion: scheduling.k8s.io/v1alpha2, kind: PodGroup, metadata: {name: %s}, spec: {%s}}", name, spec))
+		group := read(w, fmt.Sprintf("{apiVersion: scheduling.k8s.io/v1beta1, kind: PodGroup, metadata: {name: %s}, spec: {%s}}", name, spec))
 		w.must(w.client.Create(w.ctx, group), "creating PodGroup "+name+" of Kubernetes")
 		return group
 	}
@@ -81,10 +83,9 @@ func TestFromTheInTreeGangScheduler(t *testing.T) {
 			return !strings.Contains(conditionOf(p, "PodScheduled", "message"), "kubernetes-train")
 		})
 	})
-	train.SetAPIVersion("scheduling.k8s.io/v1alpha2")
 	w.must(w.client.Create(w.ctx, train), "creating the PodGroup of Kubernetes")
 	w.untilReadyPods(4)
-	untilCondition("train", "PodGroupScheduled", "True", "Scheduled")
+	untilCondition("train", "PodGroupInitiallyScheduled", "True", "Scheduled")
 	w.must(w.dynamic.Resource(jobs).Namespace(w.namespace).Delete(w.ctx, "train", metav1.DeleteOptions{PropagationPolicy: &background}), "deleting the Job")
 	w.untilBoundPods(0)
 
@@ -95,14 +96,14 @@ func TestFromTheInTreeGangScheduler(t *testing.T) {
 	w.untilBoundPods(0)
 	w.must(w.client.Create(w.ctx, wrappers.MakePod("g-2", w.namespace).NodeSelector("world", w.namespace).NativeGroup("g").GPUs(2).Obj()), "creating the third pod")
 	w.untilReadyPods(3)
-	untilCondition("g", "PodGroupScheduled", "True", "Scheduled")
+	untilCondition("g", "PodGroupInitiallyScheduled", "True", "Scheduled")
 
 	// G151: another one joins. G291: there is no room for a second gang, of which no pod starts.
 	w.must(w.client.Create(w.ctx, wrappers.MakePod("g-3", w.namespace).NodeSelector("world", w.namespace).NativeGroup("g").GPUs(1).Obj()), "creating a fourth pod")
 	w.untilReadyPods(4)
 	second := create("second", "schedulingPolicy: {gang: {minCount: 2}}")
 	pods("second", 2, 1)
-	untilCondition("second", "PodGroupScheduled", "False", "Unschedulable")
+	untilCondition("second", "PodGroupInitiallyScheduled", "False", "Unschedulable")
 	w.untilBoundPods(4)
 
 	// What is immutable is refused by the API server, and nothing happens.
@@ -116,7 +117,7 @@ func TestFromTheInTreeGangScheduler(t *testing.T) {
 	w.must(w.client.Delete(w.ctx, second), "deleting the second PodGroup")
 
 	// G362: basic is no minimum. P321 with all: a pod of higher priority takes the room of one, and all end.
-	basic := create("b", "schedulingPolicy: {basic: {}}, disruptionMode: PodGroup")
+	basic := create("b", "schedulingPolicy: {basic: {}}, disruptionMode: {all: {}}")
 	pods("b", 1, 2)
 	w.untilReadyPods(1)
 	for i := range 2 {
@@ -133,7 +134,7 @@ func TestFromTheInTreeGangScheduler(t *testing.T) {
 	// T135: no rack has room for all.
 	rack := create("r", "schedulingPolicy: {gang: {minCount: 2}}, schedulingConstraints: {topology: [{key: kubernetes.io/hostname}]}")
 	pods("r", 2, 5)
-	untilCondition("r", "PodGroupScheduled", "False", "Unschedulable")
+	untilCondition("r", "PodGroupInitiallyScheduled", "False", "Unschedulable")
 	w.addNodes(1)
 	w.untilBoundPods(0)
 	end(rack)

@@ -27,19 +27,11 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-const (
-	gatesOf1_37 = "--feature-gates=GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true,WorkloadWithJob=true," +
-		"PodGroupPreemptionPolicy=true,DRAWorkloadResourceClaims=true"
-	servesOf1_37 = "--runtime-config=scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
-)
-
-// TestRealNative: PodGroups and CompositePodGroups through the API server and the controllers of Kubernetes 1.37
-// itself: the published cases in each version that it serves, Jobs whose PodGroups the Job controller makes, and a
+// TestRealNative: PodGroups and CompositePodGroups through the API server and the controllers of Kubernetes itself: the published cases in each version that it serves, Jobs whose PodGroups the Job controller makes, and a
 // version that is dropped while watched.
 func TestRealNative(t *testing.T) {
 	ctx := context.Background()
-	ownPlane(t, ctx, controlplane.Options{Kubernetes: "1.37", WithControllerManager: true, WithKubelets: true,
-		APIServerArgs: []string{gatesOf1_37, servesOf1_37}, ControllerManagerArgs: []string{gatesOf1_37}})
+	nativePlane(t, ctx)
 	if err := startMuster(cp, ctx); err != nil {
 		t.Fatal(err)
 	}
