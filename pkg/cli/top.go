@@ -294,15 +294,11 @@ func (o *options) printTop(w io.Writer, t *Top, lines int) {
 			fmt.Fprintf(w, "… and %s\n", message.Count(more, what))
 		}
 	}
-	rows := [][]string{{"NODE", "WHERE", "GPUS", "STATE"}}
-	for _, n := range t.Nodes[:most(len(t.Nodes))] {
-		rows = append(rows, []string{n.Name, n.Where, n.Cells, n.State})
-	}
 	if len(t.Nodes) > 0 {
-		o.table(w, rows)
+		o.printNodes(w, t.Nodes[:most(len(t.Nodes))])
 	}
 	rest(len(t.Nodes), "more node")
-	rows = [][]string{{"", "HOLDS", "GPUS", "STATE"}}
+	rows := [][]string{{"", "HOLDS", "GPUS", "STATE"}}
 	for _, g := range t.Gangs[:most(len(t.Gangs))] {
 		rows = append(rows, g.holdsRow())
 	}
@@ -320,6 +316,43 @@ func (o *options) printTop(w io.Writer, t *Top, lines int) {
 		o.table(w, rows)
 	}
 	rest(len(t.Waiting), "more gang")
+}
+
+// printNodes prints the table of nodes, with colours for their cells unless it is folded.
+func (o *options) printNodes(w io.Writer, nodes []TopNode) {
+	rows := [][]string{{"NODE", "WHERE", "GPUS", "STATE"}}
+	for i := range nodes {
+		rows = append(rows, []string{nodes[i].Name, nodes[i].Where, nodes[i].Cells, nodes[i].State})
+	}
+	var text strings.Builder
+	o.table(&text, rows)
+	lines := strings.SplitAfter(text.String(), "\n")
+	for i := range nodes {
+		if n := &nodes[i]; o.Colour && len(lines) == len(rows)+1 {
+			line := lines[i+1]
+			if at := strings.LastIndex(line[:max(0, len(line)-1-len(n.State))], n.Cells); at >= 0 {
+				lines[i+1] = line[:at] + o.colourCells(n.Cells) + line[at+len(n.Cells):]
+			}
+		}
+	}
+	fmt.Fprint(w, strings.Join(lines, ""))
+}
+
+// gangColours are those of the letters of gangs, one after the other.
+var gangColours = []string{"36", "35", "34", "32", "33", "96", "95", "94", "92", "93"}
+
+// colourCells gives runs of equal cells the colour of their gang.
+func (o *options) colourCells(cells string) string {
+	var out strings.Builder
+	for len(cells) > 0 {
+		run, colour := len(cells)-len(strings.TrimLeft(cells, cells[:1])), ""
+		if at := strings.IndexByte(letters, cells[0]); at >= 0 {
+			colour = gangColours[at%len(gangColours)]
+		}
+		out.WriteString(o.colour(colour, cells[:run]))
+		cells = cells[run:]
+	}
+	return out.String()
 }
 
 // head returns the lines above the tables.

@@ -241,9 +241,6 @@ func (m *topScreen) columns(rows [][]string) []string {
 	return lines
 }
 
-// gangColours are those of the letters of gangs, one after the other.
-var gangColours = []string{"36", "35", "34", "32", "33", "96", "95", "94", "92", "93"}
-
 // nodeLines returns the rows of nodes; the cells have colours.
 func (m *topScreen) nodeLines(seen []int) []string {
 	rows := [][]string{{"NODE", "WHERE", "STATE", "GPUS"}}
@@ -258,26 +255,8 @@ func (m *topScreen) nodeLines(seen []int) []string {
 	for i := range lines[1:] {
 		cells := m.top.Nodes[seen[i]].Cells
 		if left, has := strings.CutSuffix(lines[i+1], cells); has {
-			lines[i+1] = left + m.colourCells(cells)
+			lines[i+1] = left + m.o.colourCells(cells)
 		}
 	}
 	return lines
-}
-
-// colourCells gives runs of equal cells the colour of their gang.
-func (m *topScreen) colourCells(cells string) string {
-	var out strings.Builder
-	for len(cells) > 0 {
-		run := len(cells) - len(strings.TrimLeft(cells, cells[:1]))
-		text, colour := cells[:run], ""
-		if at := strings.IndexByte(letters, cells[0]); at >= 0 {
-			colour = gangColours[at%len(gangColours)]
-		}
-		if colour != "" {
-			text = m.o.colour(colour, text)
-		}
-		out.WriteString(text)
-		cells = cells[run:]
-	}
-	return out.String()
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/muster-project/muster/pkg/message"
 )
 
 // press sends keys to a screen, as a terminal does.
@@ -106,6 +108,27 @@ func TestTopScreen(t *testing.T) {
 	m.read(largeTop(), "")
 	if text := strings.Join(m.lines(), "\n"); !strings.Contains(text, "\x1b[36mAAAAAAA\x1b[0m.") {
 		t.Errorf("the cells of a gang have no colour: %q", text)
+	}
+}
+
+// Cells have colours on a terminal, behind names that have the same letters, and in a folded table none.
+func TestColoursOfCells(t *testing.T) {
+	t.Parallel()
+	top := &Top{Fits: map[string]int64{}, Nodes: []TopNode{{Name: "AAB", Cells: "AAB.o"}, {Name: "oo", Cells: "oo", State: "cordoned"}, {Name: "AA", Cells: "AA", State: "not ready"}}}
+	for width, want := range map[int]string{
+		80: "AAB   \x1b[36mAA\x1b[0m\x1b[35mB\x1b[0m.o\noo    oo     cordoned\nAA    \x1b[36mAA\x1b[0m     not ready\n", 12: "AAB\n  gpus AAB.o\n",
+	} {
+		var out strings.Builder
+		o := &options{Streams: Streams{Width: width, Colour: true}}
+		if width < 40 {
+			top.Nodes[0].Name = strings.Repeat("AAB", 20)
+			want = strings.Replace(want, "AAB\n", message.Truncate(top.Nodes[0].Name, 40)+"\n", 1)
+		}
+		o.printTop(&out, top, 0)
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("width %d: %q\nwant %q", width, out.String(), want)
+		}
+		top.Nodes[0].Name = "AAB"
 	}
 }
 
