@@ -14,6 +14,9 @@ LONG_ROUNDS   ?= 50
 FUZZTIME      ?= 3s
 # What make test-upgrade upgrades from: the last release before this commit, until there is one an earlier commit.
 BEFORE        ?= $(shell git describe --tags --match 'v*' --abbrev=0 HEAD~1 2>/dev/null || echo cf73e640d1535b78dcfcf7403b87eacbe3f692a6)
+# The versions of Kubernetes of make test-versions, each with its servers in hack/controlplane-1.X. Other tests have that of
+# hack/controlplane.
+VERSIONS      ?= 1.35 1.36
 # How long the soak of make test-long lasts.
 LONG_SOAK     ?= 1h
 
@@ -150,6 +153,15 @@ test-upgrade: build before controlplane ## Upgrade from an earlier commit, back,
 before:
 	@hack/build-before.sh $(BEFORE)
 
+.PHONY: test-versions
+test-versions: build before controlplane ## Install, upgrade and demo on older Kubernetes: make test-versions VERSIONS=1.36
+	@hack/build-controlplane.sh $(foreach v,$(VERSIONS),kube-apiserver-$v kube-controller-manager-$v)
+	@for v in $(VERSIONS); do \
+		echo "Kubernetes $$v"; \
+		CONTROLPLANE_KUBERNETES=$$v go test -tags long -count 1 -timeout 30m -v -run '^(TestInstallAndUninstall|TestUpgrade)$$' \
+			./test/integration/workloadapi && CONTROLPLANE_KUBERNETES=$$v go run ./test/demo || exit 1; \
+	done
+
 # The controllers of other projects, each with the manifests that it publishes.
 .PHONY: test-workloads
 test-workloads: build controlplane ## Run the real controllers of other projects, and of native PodGroups, on Muster; builds them the first time
@@ -225,7 +237,7 @@ vendor: tidy ## Write vendor/ from go.mod
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module
-	@for dir in . hack/controlplane hack/coscheduling hack/lint hack/prometheus hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
+	@for dir in . hack/controlplane* hack/coscheduling hack/lint hack/prometheus hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the Go files

@@ -25,7 +25,8 @@ type Options struct {
 	// BinDir is the directory of etcd, kube-apiserver and the other programs. Empty: bin/ of this repository.
 	BinDir string
 	// Kubernetes is the minor version, "1.37", of kube-apiserver and kube-controller-manager, whose programs have it in
-	// their name. Empty: that of hack/controlplane.
+	// their name (hack/controlplane-1.37). Empty: what CONTROLPLANE_KUBERNETES in the environment says, or that of
+	// hack/controlplane.
 	Kubernetes string
 
 	WithControllerManager bool
@@ -73,6 +74,7 @@ type ControlPlane struct {
 // error, or when ctx ends first, all processes are stopped.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	options.BinDir = cmp.Or(options.BinDir, filepath.Join(repository(), "bin"))
+	options.Kubernetes = cmp.Or(options.Kubernetes, os.Getenv("CONTROLPLANE_KUBERNETES"))
 	options.NodeLease = cmp.Or(options.NodeLease, 40*time.Second)
 	if options.Verbose == nil {
 		options.Verbose = io.Discard

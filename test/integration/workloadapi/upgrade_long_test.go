@@ -17,7 +17,10 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
@@ -53,7 +56,9 @@ func testUpgrade(t *testing.T, order []string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
 	defer cancel()
 	cp, err := controlplane.Start(ctx, controlplane.Options{WithControllerManager: true, WithKubelets: true})
-	check(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(cp.Stop)
 	u := &upgrade{installation: installation{user: newUser(t, cp), cp: cp}, leaders: map[string]*controlplane.Process{}, ended: map[string]map[types.UID]*corev1.Pod{}}
 	for pool, nodes := range map[string]int{"common": 8, "contested": 2} {
@@ -75,9 +80,11 @@ func testUpgrade(t *testing.T, order []string) {
 	u.untilBound(ctx, "rolls-0", 6)
 	u.untilBound(ctx, "pretrain-0", 3)
 	u.kubectl("wait -n " + u.namespace + " --for=jsonpath={.status.reason} podgroup/waits --timeout=60s")
+	u.kubectl("wait -n " + u.namespace + " --for=condition=Satisfied podgroup/steady podgroup/pretrain-0 --timeout=60s")
+	u.kubectl("wait -n " + u.namespace + " --for=jsonpath={.status.phase}=Running podcliqueset/pretrain --timeout=60s")
 
 	// 2. This version, and back. Whatever is under way when a program changes is completed by the other version.
-	rounds := 0
+	rounds, statuses := 0, u.statuses(ctx)
 	u.kubectl("apply --server-side -k " + thisBuild.manifests + "/crds")
 	for _, to := range []build{thisBuild, beforeBuild} {
 		u.manifests(to)
@@ -104,6 +111,7 @@ func testUpgrade(t *testing.T, order []string) {
 			}
 			u.until(ctx, "the contested nodes are free", func(pods []*corev1.Pod) bool { return count(pods, prey, whatever)+count(pods, hunter, whatever) == 0 })
 			u.check(prey, rounds)
+			u.checkStatuses(ctx, statuses)
 		}
 	}
 
@@ -128,6 +136,8 @@ func testUpgrade(t *testing.T, order []string) {
 	check(t, err)
 	u.untilBound(ctx, "waits", 9)
 	disturbed := u.check("", rounds)
+	maps.DeleteFunc(statuses, func(of, _ string) bool { return strings.HasPrefix(of, "waits ") }) // it has started
+	u.checkStatuses(ctx, statuses)
 	stop()
 	t.Logf("%d times a program was replaced by that of another version, and both by none: %d gangs of 4 disturbed; %d gangs preempted, whole; %d updates replaced %d pods, each once",
 		rounds, disturbed, rounds, rounds, len(u.ended["rolls-0"]))
@@ -259,6 +269,48 @@ func (u *upgrade) check(prey string, updates int) (disturbed int) {
 		}
 	}
 	return disturbed
+}
+
+// statuses returns what the programs have written about the gangs that run or wait all the time, and about the training
+// job: conditions with the time since when it is so, by PodGroup and type, and fields of the job.
+func (u *upgrade) statuses(ctx context.Context) map[string]string {
+	u.t.Helper()
+	told := map[string]string{}
+	for _, name := range []string{"steady", "waits", "pretrain-0"} {
+		conditions, _, err := unstructured.NestedSlice(u.status(ctx, v2alpha2.SchemeGroupVersion.WithKind("PodGroup"), name), "conditions")
+		check(u.t, err)
+		for _, c := range conditions {
+			condition := c.(map[string]any)
+			told[fmt.Sprint(name, " ", condition["type"])] = fmt.Sprint(condition["status"], " since ", condition["lastTransitionTime"])
+		}
+	}
+	job := u.status(ctx, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.KindPodCliqueSet), "pretrain")
+	for _, field := range []string{"phase", "startTime", "restartCount", "runtimeDeadline"} {
+		told["pretrain "+field] = fmt.Sprint(job[field])
+	}
+	return told
+}
+
+// status returns the status of an object of the test.
+func (u *upgrade) status(ctx context.Context, kind schema.GroupVersionKind, name string) map[string]any {
+	u.t.Helper()
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(kind)
+	check(u.t, u.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: name}, o))
+	status, _, err := unstructured.NestedMap(o.Object, "status")
+	check(u.t, err)
+	return status
+}
+
+// checkStatuses fails the test if one of the statuses has changed. Another version may have conditions of its own.
+func (u *upgrade) checkStatuses(ctx context.Context, before map[string]string) {
+	u.t.Helper()
+	after := u.statuses(ctx)
+	for of, status := range before {
+		if after[of] != status {
+			u.t.Errorf("%s is %q, was %q", of, after[of], status)
+		}
+	}
 }
 
 // until waits until the pods of the test satisfy done.
