@@ -29,16 +29,16 @@
 // # Topology levels
 //
 // A group may require that all pods below it are in one domain of a topology level (Problem.Required). If pods of the
-// group run, their domain is the only one (leveldomains.go); a group whose pods run in several, or in none, gets no
+// group run, their domain is the only one (groupdomain.go); a group whose pods run in several, or in none, gets no
 // further pod. Pods on nodes that do not exist are ignored; if there are no others, the group waits until they are
 // deleted. A group that is planned itself tries its domains one after another: the tightest that has room for all its
 // waiting pods, then those with the most room; of equal ones those in the wider domain with the least room. The levels
-// below it are part of each choice (units.go): domains are assigned to them by numbers, all levels at once (assign.go),
-// and the pods are placed in them by steps 2 to 6 (arrange.go). A domain that refuses what the numbers allow changes
-// the numbers, and the assignment is made again. If pods of several classes cannot be placed, domains are assigned by
-// what is left for the others: heavier pods take the room of lighter ones on the same nodes. Then each single pod is
-// assigned a domain of the narrowest level, too, or the nodes outside of all. A level is wider than another if its
-// domains enclose those of the other.
+// below it are part of each choice (units.go): domains are assigned to them by numbers, all levels at once
+// (assigndomains.go), and the pods are placed in them by steps 2 to 6 (arrange.go). A domain that refuses what the
+// numbers allow changes the numbers, and the assignment is made again. If pods of several classes cannot be placed,
+// domains are assigned by what is left for the others: heavier pods take the room of lighter ones on the same nodes.
+// Then each single pod is assigned a domain of the narrowest level, too, or the nodes outside of all. A level is wider
+// than another if its domains enclose those of the other.
 //
 // A group may also prefer a level (Problem.Preferred). Minimum first tries to place all such groups in one domain each,
 // as if the level were required. If that fails, or pods have to follow others that run, a walk lets each group take

@@ -16,7 +16,7 @@
 // # Which victims
 //
 // Cost compares two sets of victims. A decision is found in these steps, for units of the lowest priority first, and
-// then also of the next ones until victims are found (search.go):
+// then also of the next ones until victims are found (choosevictims.go):
 //
 //  1. The numbers are compared as if all of them had ended. Often that is the end: no plan.
 //  2. An offer is what has to end for one more pod on a node. The cheapest on each node are listed (offers.go).
@@ -28,7 +28,7 @@
 //  7. One or two units are exchanged for others while that is cheaper.
 //
 // So nobody ends of whom no room is needed, also where ending more pods helps less: required affinity, spread. A unit
-// that may not end beside the selected ones counts as the smallest one around it that may (selection.go).
+// that may not end beside the selected ones counts as the smallest one around it that may (searchstate.go).
 //
 // # What is exact, and what is a heuristic
 //
