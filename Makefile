@@ -162,6 +162,10 @@ test-versions: build before controlplane ## Install, upgrade and demo on older K
 			./test/integration/workloadapi && CONTROLPLANE_KUBERNETES=$$v go run ./test/demo || exit 1; \
 	done
 
+.PHONY: test-stock
+test-stock: controlplane ## Run the stock scheduler's own integration tests, as its module has them, on Muster; SCHEDULER=stock: on itself
+	go run ./test/stocktests -scheduler=$(or $(SCHEDULER),muster)
+
 # The controllers of other projects, each with the manifests that it publishes.
 .PHONY: test-workloads
 test-workloads: build controlplane ## Run the real controllers of other projects, and of native PodGroups, on Muster; builds them the first time
@@ -237,7 +241,7 @@ vendor: tidy ## Write vendor/ from go.mod
 
 .PHONY: tidy
 tidy: ## Run go mod tidy in every module
-	@for dir in . hack/controlplane* hack/coscheduling hack/lint hack/prometheus hack/release hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
+	@for dir in . hack/controlplane* hack/coscheduling hack/lint hack/prometheus hack/release hack/stocktests hack/tools hack/workloads/*; do (cd $$dir && GOFLAGS=-mod=mod go mod tidy) || exit 1; done
 
 .PHONY: fmt
 fmt: ## Format the Go files

@@ -4,7 +4,7 @@
 # Moves the project to another Kubernetes version, and (re)writes the replace lines that go with it.
 #
 #   hack/update-kubernetes.sh            # rewrite for the version go.mod already names
-#   hack/update-kubernetes.sh v1.37.3    # move go.mod and hack/controlplane/go.mod there
+#   hack/update-kubernetes.sh v1.37.3    # move go.mod, and those of hack/controlplane and hack/stocktests, there
 #   hack/update-kubernetes.sh v1.36.3 hack/controlplane-1.36    # move the go.mod of that directory alone
 #
 # k8s.io/kubernetes requires its staging modules at v0.0.0 and replaces them with folders of its own repository, which
@@ -37,7 +37,7 @@ gomod=$(GOFLAGS=-mod=mod go mod download -json "k8s.io/kubernetes@$version" | se
 modules=$(sed -n 's|^[[:space:]]*\(k8s.io/[a-z0-9-]*\) => ./staging/.*|\1|p' "$gomod")
 [ -n "$modules" ] || { echo "$0: found no staging modules in $gomod" >&2; exit 1; }
 
-for dir in ${2:-. hack/controlplane}; do
+for dir in ${2:-. hack/controlplane hack/stocktests}; do
 	(
 		cd "$dir"
 		# Drop what an older version may have had and this one has not.
@@ -55,4 +55,4 @@ for dir in ${2:-. hack/controlplane}; do
 		GOFLAGS=-mod=mod go mod tidy
 	)
 done
-echo "Kubernetes $version (staging $staging) in go.mod of ${2:-. hack/controlplane}; now run: make vendor"
+echo "Kubernetes $version (staging $staging) in go.mod of ${2:-. hack/controlplane hack/stocktests}; now run: make vendor"

@@ -74,7 +74,7 @@ tidied() { (cd "$1" && GOFLAGS=-mod=mod go mod tidy -diff); }
 vendor() { GOFLAGS=-mod=mod go mod vendor -o "$work/vendor"; }
 
 modules() {
-	for dir in . hack/controlplane* hack/coscheduling hack/lint hack/prometheus hack/release hack/tools hack/workloads/*; do
+	for dir in . hack/controlplane* hack/coscheduling hack/lint hack/prometheus hack/release hack/stocktests hack/tools hack/workloads/*; do
 		quietly tidied "$dir"
 	done
 }
