@@ -62,7 +62,7 @@ func metrics() (string, error) {
 type row struct{ name, kind, labels, unit, help string }
 
 // described are the parts of the text of a descriptor, which shows them nowhere else.
-var described = regexp.MustCompile(`^Desc\{fqName: "(muster_\w+)", help: (".*"), constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
+var described = regexp.MustCompile(`^Desc\{fqName: "(muster_\w+)", help: (".*"), unit: ".*", constLabels: \{\}, variableLabels: \{(.*)\}\}$`)
 
 // stability is what component-base puts before the help.
 var stability = regexp.MustCompile(`^\[[A-Z]+\] `)

@@ -35,8 +35,8 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 				"AddAttemptedPodGroupIfNeeded AddCompositePodGroup AddPodGroup DeleteCompositePodGroup DeletePodGroup GetPodGroup " +
 				"IncompletePodGroupPodsPods PendingPodGroupPods UpdateCompositePodGroup UpdatePodGroup"},
 		{reflect.TypeFor[cache.Cache](), // leavingCache
-			// A pod that is forgotten (ForgetPod), or deleted while it is assumed (RemoveAssumedPod), was not seen bound: no
-			// reservation follows it, and the registry gives back its place when its cycle or binding fails.
+			// A pod that is forgotten (ForgetPod), or deleted while it is assumed (RemoveAssumedPod), was not seen
+			// bound: no reservation follows it, and the registry gives back its place when its cycle or binding fails.
 			"RemovePod",
 			"AddCompositePodGroup AddPodGroup BuildHierarchySnapshotFromPod CompositePodGroupStates CompositePodGroups GetRootKeyForGroup " +
 				"PodGroups RemoveAssumedPod RemoveCompositePodGroup RemovePodGroup UpdateCompositePodGroup UpdatePodGroup " +

@@ -27,8 +27,9 @@ import (
 	"github.com/muster-project/muster/test/wrappers"
 )
 
-// TestRealNative: PodGroups and CompositePodGroups through the API server and the controllers of Kubernetes itself: the published cases in each version that it serves, Jobs whose PodGroups the Job controller makes, and a
-// version that is dropped while watched.
+// TestRealNative: PodGroups and CompositePodGroups through the API server and the controllers of Kubernetes itself: the
+// published cases in each version that it serves, Jobs whose PodGroups the Job controller makes, and a version that is
+// dropped while watched.
 func TestRealNative(t *testing.T) {
 	ctx := context.Background()
 	nativePlane(t, ctx)
