@@ -7,5 +7,5 @@
 // is in use, and there is no such moment. What becomes free on the planned nodes is kept for the gang (package
 // reservations); others may use it only as far as they end before the shadow time: EASY backfill.
 //
-// The package is pure: the current time is an argument.
+// The package is pure: the current time is an argument. Source: docs/decisions, G25.
 package backfill

@@ -9,13 +9,22 @@ import (
 )
 
 // A promise is exchanged for another one only if that brings the start forward by leastGain, and by a tenth of the time
-// that is left; if no start is known, by an eighth of what is in use. Otherwise it would wander, and room that others
-// have given up would be held in vain.
+// that is left. Otherwise it would wander, and room would be held in vain. If no start is known, less is in use each
+// time, so that it cannot.
 const (
 	leastGain  = time.Minute
 	timeMargin = 10
-	useMargin  = 8
 )
+
+// Revise returns the promise for a gang. held is the one that it has; nil: none. A nil promise means that the gang
+// keeps what it has, or, if keep is false, that it fits nowhere.
+func Revise(problem placement.Problem, w World, held *Held, pods []Pod, now time.Time, budget placement.Budget) (p *Promise, keep bool) {
+	p, cut := Choose(problem, w, pods, now, budget)
+	if held != nil && (cut || held.Holds(problem, w, budget) && (p == nil || !held.GivesWay(p, now))) {
+		return nil, true
+	}
+	return p, false
+}
 
 // Held is a promise that was made earlier, as it stands now.
 type Held struct {
@@ -64,7 +73,7 @@ func (h *Held) GivesWay(to *Promise, now time.Time) bool {
 		for i := range h.Behind {
 			inUse += h.Behind[i].Amount
 		}
-		return to.InUse < inUse && (inUse-to.InUse)*useMargin >= inUse
+		return to.InUse < inUse
 	case starts.IsZero() || to.Starts.IsZero():
 		return starts.IsZero()
 	}

@@ -56,6 +56,8 @@ type Facts struct {
 	// is the name of the first of them that is in its namespace, "" if none is.
 	Ahead      int
 	FirstAhead string
+	// Promised is the room that is reserved for the gang, which waits, as pods end. nil: none is.
+	Promised *Promised
 	// Pods is the number of pods that name the PodGroup, in any state.
 	Pods int
 	// NotOurs: there are pods, and all of them name another scheduler, none the stock scheduler, which is the default

@@ -72,6 +72,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 		since := metav1.NewTime(f.WaitingSince).Rfc3339Copy() // the precision of the API server
 		s.WaitingSince = &since
 	}
+	addPromise(&s, f.Promised)
 	satisfied := metav1.Condition{
 		Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse,
 		Reason: string(v.reason), Message: message.Shorten(v.message, message.MaxCondition),
@@ -198,7 +199,7 @@ func dominantVerdict(f Facts) verdict {
 		v.phase = v2alpha2.PodGroupWaiting
 	}
 	v.reason, v.message, v.advice = explainBlocked(f)
-	v.message += describeAhead(f, v.reason)
+	v.message += describeAhead(f, v.reason) + describePromise(f.Promised)
 	if f.Leaving > 0 {
 		v.message += fmt.Sprintf("; %s being deleted", message.Count(f.Leaving, "bound pod"))
 	}

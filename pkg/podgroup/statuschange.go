@@ -79,7 +79,7 @@ func Compare(before, after *v2alpha2.PodGroupStatus) Change {
 	if len(before.Conditions) != len(after.Conditions) ||
 		before.ObservedGeneration != after.ObservedGeneration || before.Phase != after.Phase ||
 		before.Scheduled != after.Scheduled || before.Needs != after.Needs || before.GPUs != after.GPUs || before.Placement != after.Placement || before.Reason != after.Reason || !slices.Equal(before.SubGroups, after.SubGroups) || len(before.FormerSubGroups) != len(after.FormerSubGroups) ||
-		!before.WaitingSince.Equal(after.WaitingSince) || !equalPointees(before.Priority, after.Priority) {
+		!before.WaitingSince.Equal(after.WaitingSince) || !before.ReservedSince.Equal(after.ReservedSince) || !before.StartsBy.Equal(after.StartsBy) || !equalPointees(before.Priority, after.Priority) {
 		raise(Content)
 	}
 	if before.Summary != after.Summary || before.Brief != after.Brief {

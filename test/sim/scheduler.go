@@ -17,6 +17,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/backfill"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
@@ -52,15 +53,19 @@ type binding struct {
 const (
 	// tick is the interval of Registry.Tick.
 	tick = 250 * time.Millisecond
-	// repairTimeout and replacementTimeout are the defaults of muster-scheduler.
-	repairTimeout, replacementTimeout = 30 * time.Second, 5 * time.Minute
+	// These are the defaults of muster-scheduler, but for reservationAfter, so that room is reserved in some histories.
+	repairTimeout, replacementTimeout    = 30 * time.Second, 5 * time.Minute
+	reservationAfter, reservationTimeout = 5 * time.Minute, time.Hour
 )
 
 // newScheduler starts a scheduler whose registry has all objects.
 func newScheduler(api *API) *scheduler {
 	s := &scheduler{api: api, registry: gangs.New(), dirty: map[gangs.Key]bool{}}
 	now := api.clock.Now()
-	s.registry.Configure(gangs.Options{RepairTimeout: repairTimeout, ReplacementTimeout: replacementTimeout, SingleSurplusAfter: 300 * time.Millisecond})
+	s.registry.Configure(gangs.Options{
+		RepairTimeout: repairTimeout, ReplacementTimeout: replacementTimeout, SingleSurplusAfter: 300 * time.Millisecond, Amount: amountOf,
+		ReservationAfter: reservationAfter, ReservationTimeout: reservationTimeout, MaxReservations: gangs.MaxReservations{OfPriority: 1, OfNamespace: 1, InAll: 4},
+	})
 	s.registry.AddProfile(v1alpha1.DefaultSchedulerName)
 	keys, err := marks.NewKeys("sim", map[string][]byte{"sim": []byte("0123456789abcdef0123456789abcdef")})
 	utilruntime.Must(err)
@@ -88,6 +93,9 @@ func (s *scheduler) effects(e gangs.Effects) {
 	s.quiet = s.quiet && len(e.Activate) == 0
 	for _, key := range e.Dirty {
 		s.dirty[key] = true
+	}
+	if len(e.Vacated) > 0 { // what was reserved is free for all
+		s.wake(s.api.clock.Now())
 	}
 }
 
@@ -243,6 +251,10 @@ func (s *scheduler) attempt(work *gangs.Work, now time.Time) error {
 	world.subtractReserved(s.registry.Reservations(), work)
 	placements, refusal := place(work, world)
 	if refusal != nil {
+		if search := s.registry.BeginPromise(work, world, now); search != nil {
+			promise, keep := backfill.Revise(work.Required(), world, search.Held, search.Pods, now, placement.Budget{})
+			s.effects(s.registry.RecordPromise(work, search, promise, keep, now))
+		}
 		s.effects(s.registry.RecordGangRefused(work.Gang, *refusal, gangs.Wait{}, now))
 		return nil
 	}

@@ -31,6 +31,7 @@ type world struct {
 	classes []*corev1.Pod
 	placed  []taken
 	pods    map[types.UID]bool // existing pods
+	running []*corev1.Pod      // those on nodes, by ID
 }
 
 type worldNode struct {
@@ -52,14 +53,19 @@ func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
 		byName[node.Name] = n
 		w.nodes = append(w.nodes, n)
 	}
-	take := func(pod *corev1.Pod, node string) {
-		if n := byName[node]; n != nil && !podlife.Over(pod) {
-			n.add(requests(pod), -1)
+	take := func(pod *corev1.Pod, node string) bool {
+		n := byName[node]
+		if n == nil || podlife.Over(pod) {
+			return false
 		}
+		n.add(requests(pod), -1)
+		return true
 	}
 	for _, pod := range all[*corev1.Pod](api) {
 		w.pods[pod.UID] = true
-		take(pod, pod.Spec.NodeName)
+		if take(pod, pod.Spec.NodeName) {
+			w.running = append(w.running, pod)
+		}
 	}
 	for _, b := range bindings {
 		take(b.pod, b.node)
@@ -67,18 +73,59 @@ func newWorld(api *API, bindings []binding, classes []*corev1.Pod) *world {
 	return w
 }
 
-// subtractReserved subtracts what is reserved for other gangs, unless the work has a higher priority. A pod that is
-// still on its node occupies its room itself.
+// amountOf is gangs.Options.Amount.
+func amountOf(pod *corev1.Pod) reservations.Amount {
+	a := reservations.Amount{Pods: 1, Resources: requests(pod)}
+	delete(a.Resources, corev1.ResourcePods)
+	return a
+}
+
+// subtractReserved subtracts what is reserved from the pods of the work. Pods that are still on their nodes occupy
+// their room themselves.
 func (w *world) subtractReserved(reserved *reservations.View, work *gangs.Work) {
-	asker := reservations.Asker{Gang: work.Gang, Priority: work.Priority}
+	asker := work.Asker()
 	for _, n := range w.nodes {
 		for _, x := range reserved.On(n.node.Name) {
-			if x.Restricts(asker) && !w.pods[x.Pod.UID] {
-				n.add(requests(x.Pod), -1)
+			if x.Restricts(asker) {
+				rest := x.Rest(func(uid types.UID) bool { return w.pods[uid] })
+				n.add(rest.Resources, -1)
+				n.free[corev1.ResourcePods] -= rest.Pods
 			}
 		}
 	}
 }
+
+// VisitPods implements gangs.PodsOnNodes.
+func (w *world) VisitPods(visit func(id int, pod *corev1.Pod)) {
+	for id, pod := range w.running {
+		visit(id, pod)
+	}
+}
+
+// ExtendedAmounts implements gangs.PodsOnNodes.
+func (w *world) ExtendedAmounts() func(id int) int64 {
+	return func(id int) int64 { return requests(w.running[id])[resourceOf(w.running[id])] }
+}
+
+// Free implements backfill.World.
+func (w *world) Free(pods []int) { w.addPods(pods, 1) }
+
+// Restore implements backfill.World.
+func (w *world) Restore(pods []int) { w.addPods(pods, -1) }
+
+func (w *world) addPods(pods []int, sign int64) {
+	for _, id := range pods {
+		w.nodes[w.NodeOf(id)].add(requests(w.running[id]), sign)
+	}
+}
+
+// NodeOf implements backfill.World.
+func (w *world) NodeOf(pod int) int {
+	return slices.IndexFunc(w.nodes, func(n *worldNode) bool { return n.node.Name == w.running[pod].Spec.NodeName })
+}
+
+// NodeName implements backfill.World.
+func (w *world) NodeName(node int) string { return w.nodes[node].node.Name }
 
 // amounts returns quantities as numbers, in millicores for CPU.
 func amounts(list corev1.ResourceList) map[corev1.ResourceName]int64 {

@@ -16,6 +16,8 @@ type figures struct {
 	Jobs    int     `json:"jobs"`
 	// Utilisation is the part of the GPUs in use on average from the first job to the last one.
 	Utilisation float64 `json:"utilisation"`
+	// Held are the GPU-hours for which GPUs were free and kept for jobs that waited.
+	Held float64 `json:"heldGPUHours"`
 	// Makespan is the time until the last job has ended, LowerBound what it is at least.
 	Makespan   float64 `json:"makespanSeconds"`
 	LowerBound float64 `json:"lowerBoundSeconds"`
@@ -56,8 +58,9 @@ func newFigures(jobs []job, gpus int) *figures {
 	return f
 }
 
-// observe records that so many GPUs are in use from one moment to another.
-func (f *figures) observe(from, to float64, used int) {
+// observe records that so many GPUs are in use, and free but held, from one moment to another.
+func (f *figures) observe(from, to float64, used, held int) {
+	f.Held += float64(held) * (to - from) / 3600
 	for at := from; at < to; {
 		slot := int(at / f.slot)
 		end := min(to, float64(slot+1)*f.slot)

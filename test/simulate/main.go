@@ -10,11 +10,17 @@
 //
 //   - greedy: what fits starts, in the order of the queue; what does not fit lets the others pass
 //   - fifo: no job starts before one that came earlier
+//   - reservations: greedy, and a job that has waited for five minutes, or for -after, is promised room, one at a time
+//   - backfill: the same, and jobs say how long they run; what ends in time may use that room
+//   - backfill-2-10: the same, and they say two to ten times as much
+//   - packed, packed-reservations, packed-backfill: greedy, reservations and backfill, with pods where most is in use
+//     instead of where least is
 //
 // A run fails if a node gets too much, if a part of a job starts, or if a job never does.
 //
 //	make simulate
 //	go run ./test/simulate -settings helios-7d,itp-7d -policies greedy -loads 0.7,0.9,1.1 -out /tmp/simulate
+//	go run ./test/simulate -policies greedy,reservations -after 1m,15m,1h
 //	go run ./test/simulate -stream jobs.csv -nodes 64
 package main
 
@@ -42,7 +48,8 @@ type options struct {
 
 func main() {
 	which := flag.String("settings", "", "streams to play, separated by commas; empty: all")
-	who := flag.String("policies", "", "policies, likewise")
+	who := flag.String("policies", "greedy,fifo,packed,packed-backfill", "policies, likewise")
+	after := flag.String("after", "", "reservationAfter of policies with reservations, each of these; empty: 5m")
 	loads := flag.String("loads", "0.9", "loads: part of the GPUs that would be in use on average if no job had to wait; streams are stretched or shortened to it")
 	stream := flag.String("stream", "", "file of a stream to play instead: submit_s, duration_s, pods, gpus_per_pod")
 	nodes := flag.Int("nodes", 64, "nodes of 8 GPUs for it")
@@ -56,6 +63,9 @@ func main() {
 	}
 	if err == nil {
 		o.policies, err = choose(policies, *who, func(p policy) string { return p.name })
+	}
+	if err == nil && *after != "" {
+		o.policies, err = withAfter(o.policies, strings.Split(*after, ","))
 	}
 	for _, text := range strings.Split(*loads, ",") {
 		load, e := strconv.ParseFloat(text, 64)
@@ -94,6 +104,27 @@ next:
 		return nil, fmt.Errorf("there is no %q: there are %s", name, strings.Join(names, ", "))
 	}
 	return chosen, nil
+}
+
+// withAfter returns the policies, those with reservations once for each time after which room is reserved.
+func withAfter(list []policy, after []string) ([]policy, error) {
+	var all []policy
+	for _, p := range list {
+		if p.after == 0 {
+			all = append(all, p)
+			continue
+		}
+		for _, text := range after {
+			d, err := time.ParseDuration(text)
+			if err != nil || d <= 0 {
+				return nil, fmt.Errorf("after %q: want a duration above 0", text)
+			}
+			q := p
+			q.name, q.after = p.name+" after "+text, d
+			all = append(all, q)
+		}
+	}
+	return all, nil
 }
 
 // run plays all settings, and reports each when its runs have ended.
@@ -167,7 +198,7 @@ func table(out io.Writer, runs []*figures) {
 	for _, c := range f.Classes {
 		fmt.Fprintf(out, " | wait of %s GPUs (%d): p50, p90, p99, max; slowdown", c.Name, c.Jobs)
 	}
-	fmt.Fprintf(out, " | utilisation, %% | makespan / lower bound | inversions per job |\n|---%s|---|---|---|\n", strings.Repeat("|---", len(f.Classes)))
+	fmt.Fprintf(out, " | utilisation, %% | held GPU-hours | makespan / lower bound | inversions per job |\n|---%s|---|---|---|---|\n", strings.Repeat("|---", len(f.Classes)))
 	for _, f := range runs {
 		fmt.Fprintf(out, "| %s", f.Policy)
 		for _, c := range f.Classes {
@@ -177,7 +208,7 @@ func table(out io.Writer, runs []*figures) {
 			}
 			fmt.Fprintf(out, " | %s, %s, %s, %s; %.1f", span(c.P50), span(c.P90), span(c.P99), span(c.Max), c.Slowdown)
 		}
-		fmt.Fprintf(out, " | %.1f | %.3f | %.1f |\n", 100*f.Utilisation, f.Makespan/f.LowerBound, float64(f.Inversions)/float64(f.Jobs))
+		fmt.Fprintf(out, " | %.1f | %.0f | %.3f | %.1f |\n", 100*f.Utilisation, f.Held, f.Makespan/f.LowerBound, float64(f.Inversions)/float64(f.Jobs))
 	}
 }
 

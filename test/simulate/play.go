@@ -7,16 +7,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/backfill"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
@@ -31,11 +35,24 @@ type policy struct {
 	name string
 	// strict: none starts before one that came earlier.
 	strict bool
+	// after is how long a gang waits until it is promised room; 0: it never is.
+	after time.Duration
+	// ends: pods say how long they run at most; times is how often as long as they do, at most.
+	ends  bool
+	times float64
+	// packed: pods go where most is in use (MostAllocated), not where least is.
+	packed bool
 }
 
 var policies = []policy{
 	{name: "greedy"},
 	{name: "fifo", strict: true},
+	{name: "reservations", after: reservationAfter},
+	{name: "backfill", after: reservationAfter, ends: true, times: 1},
+	{name: "backfill-2-10", after: reservationAfter, ends: true, times: 10},
+	{name: "packed", packed: true},
+	{name: "packed-reservations", after: reservationAfter, packed: true},
+	{name: "packed-backfill", after: reservationAfter, ends: true, times: 1, packed: true},
 }
 
 // play is one run of a stream. Each job is a PodGroup with its pods, and all of them have one priority.
@@ -47,6 +64,8 @@ type play struct {
 	filters  *kubescheduler.FilterCache
 	shapes   *kubescheduler.Shapes
 	reserved *reservations.View // for the calls of this moment
+	vacated  bool               // room that was reserved has become free for all
+	random   *rand.Rand
 
 	now      time.Time
 	ticked   time.Time
@@ -58,6 +77,7 @@ type play struct {
 	active   map[types.UID]*corev1.Pod // leaders in the queue
 	free     map[string]int            // GPUs by node
 	used     int                       // GPUs of all nodes
+	bound    map[types.UID]bool        // pods on nodes
 	observed *figures
 }
 
@@ -72,6 +92,8 @@ type run struct {
 }
 
 const (
+	// reservationAfter is that of policies with reservations, unless others are asked for.
+	reservationAfter = 5 * time.Minute
 	// tick is how often the registry's timers are looked at while jobs wait.
 	tick = time.Minute
 	// patience is how many ticks pass, while nothing runs and nothing comes, until jobs that wait never start.
@@ -88,7 +110,7 @@ func simulate(ctx context.Context, jobs []job, nodes int, policy policy) (*figur
 	defer cancel()
 	p := &play{
 		ctx: ctx, policy: policy, registry: gangs.New(), filters: kubescheduler.NewFilterCache(), now: epoch, ticked: epoch,
-		byGang: map[gangs.Key]*run{}, active: map[types.UID]*corev1.Pod{}, free: map[string]int{}, observed: newFigures(jobs, nodes*gpusPerNode),
+		random: rand.New(rand.NewPCG(1, 0)), byGang: map[gangs.Key]*run{}, active: map[types.UID]*corev1.Pod{}, free: map[string]int{}, bound: map[types.UID]bool{}, observed: newFigures(jobs, nodes*gpusPerNode),
 	}
 	var objects []*corev1.Node
 	for i := range nodes {
@@ -96,11 +118,18 @@ func simulate(ctx context.Context, jobs []job, nodes int, policy policy) (*figur
 		objects, p.free[node.Name] = append(objects, node), gpusPerNode
 	}
 	var err error
-	if p.stock, err = stock.New(ctx, config.LeastAllocated, objects); err != nil {
+	score := config.LeastAllocated
+	if policy.packed {
+		score = config.MostAllocated
+	}
+	if p.stock, err = stock.New(ctx, score, objects); err != nil {
 		return nil, err
 	}
 	p.shapes = kubescheduler.NewShapes(p.stock.Scheduler)
-	p.registry.Configure(gangs.Options{Amount: kubescheduler.AmountOf})
+	p.registry.Configure(gangs.Options{
+		Amount: kubescheduler.AmountOf, ReservationAfter: policy.after, ReservationTimeout: time.Hour,
+		MaxReservations: gangs.MaxReservations{OfPriority: 1, OfNamespace: 4, InAll: 4},
+	})
 	p.registry.AddProfile(corev1.DefaultSchedulerName)
 	p.apply(p.registry.SetSynced(p.now))
 	p.registry.SetLeading()
@@ -141,7 +170,7 @@ func (p *play) step() error {
 	if p.started < p.come {
 		consider(p.ticked.Add(tick))
 	}
-	p.observed.observe(p.now.Sub(epoch).Seconds(), next.Sub(epoch).Seconds(), p.used)
+	p.observed.observe(p.now.Sub(epoch).Seconds(), next.Sub(epoch).Seconds(), p.used, p.held())
 	p.now = next
 	for len(p.running) > 0 && !p.running[0].end.After(p.now) {
 		if err := p.finish(p.running[0]); err != nil {
@@ -168,16 +197,38 @@ func (p *play) step() error {
 	return nil
 }
 
+// held returns the GPUs that no pod uses and that are kept for jobs that wait.
+func (p *play) held() int {
+	sum := 0
+	for node, list := range p.registry.Reservations().ByNode() {
+		kept := int64(0)
+		for _, x := range list {
+			rest := x.Rest(func(uid types.UID) bool { return p.bound[uid] })
+			kept += rest.Resources[wrappers.GPUResource]
+		}
+		sum += min(p.free[node], int(kept))
+	}
+	return sum
+}
+
 // submit creates the PodGroup and the pods of a job. CPU and memory are in proportion to the GPUs.
 func (p *play) submit(r *run) {
 	p.apply(p.registry.SetGroup(wrappers.MakePodGroup(r.key.Name, r.key.Namespace).MinMember(int32(r.job.pods)).Obj(), p.now))
 	share := func(all int64) resource.Quantity {
 		return *resource.NewQuantity(all*int64(r.gpus)/gpusPerNode, resource.BinarySI)
 	}
+	runtime := r.duration
+	if p.policy.times > 1 {
+		runtime *= 2 + (p.policy.times-2)*p.random.Float64()
+	}
 	for i := range r.job.pods {
 		name := fmt.Sprintf("%s-%d", r.key.Name, i)
 		pod := wrappers.MakePod(name, r.key.Namespace).UID(name).Gang(r.key.Name).SchedulerName(corev1.DefaultSchedulerName).GPUs(int64(r.gpus)).
 			Resource(corev1.ResourceCPU, share(128)).Resource(corev1.ResourceMemory, share(1<<40)).Obj()
+		pod.Spec.RestartPolicy = corev1.RestartPolicyNever
+		if p.policy.ends {
+			pod.Spec.ActiveDeadlineSeconds = new(int64(math.Ceil(runtime)))
+		}
 		r.pods = append(r.pods, pod)
 		p.apply(p.registry.SetPod(pod, p.now))
 	}
@@ -192,9 +243,11 @@ func (p *play) finish(r *run) error {
 		if err := p.stock.Remove(pod); err != nil {
 			return err
 		}
+		delete(p.bound, pod.UID)
 		p.free[pod.Spec.NodeName] += r.gpus
 	}
 	p.used -= r.size()
+	p.registry.RecordRoomGrowth()
 	p.apply(p.registry.RemoveGroup(r.key, p.now))
 	for _, pod := range r.pods {
 		p.apply(p.registry.RemoveSucceededPod(pod.UID, p.now))
@@ -206,6 +259,7 @@ func (p *play) finish(r *run) error {
 
 // apply lets the leaders of gangs into the queue.
 func (p *play) apply(e gangs.Effects) {
+	p.vacated = p.vacated || len(e.Vacated) > 0
 	for _, pod := range e.Activate {
 		if ok, _ := p.registry.MayEnterQueue(pod); ok {
 			p.active[pod.UID] = pod
@@ -222,6 +276,9 @@ func (p *play) wake() error {
 	var list []gangs.Shape
 	for shape := range raised.Shapes {
 		list = append(list, shape)
+	}
+	if p.vacated {
+		list, p.vacated = p.registry.AwaitedShapes(), false
 	}
 	p.reserved = p.registry.Reservations()
 	p.apply(p.registry.RetryWaiting(list, nil, p.now))
@@ -280,9 +337,20 @@ func (p *play) cycle(leader *corev1.Pod) error {
 	}
 	placements, short := placement.Minimum(work.Problem, world, placement.Budget{Unexplained: true})
 	if short != nil {
+		p.promise(work, world)
 		return p.refuse(work)
 	}
 	return p.start(r, work, placements)
+}
+
+// promise chooses room for a gang that does not fit, if it is to be promised some.
+func (p *play) promise(work *gangs.Work, world *kubescheduler.Snapshot) {
+	if s := p.registry.BeginPromise(work, world, p.now); s != nil {
+		world.ForgetEnds()
+		promise, keep := backfill.Revise(work.Required(), world, s.Held, s.Pods, p.now, placement.Budget{})
+		p.apply(p.registry.RecordPromise(work, s, promise, keep, p.now))
+	}
+	p.reserved = p.registry.Reservations()
 }
 
 // refuse records that a gang does not fit.
@@ -316,6 +384,8 @@ func (p *play) start(r *run, work *gangs.Work, placements []placement.Placement)
 		}
 		pod = pod.DeepCopy()
 		pod.Spec.NodeName = node
+		pod.Status.StartTime = &metav1.Time{Time: p.now}
+		p.bound[pod.UID] = true
 		bound = append(bound, pod)
 		if p.free[node] -= r.gpus; p.free[node] < 0 {
 			return fmt.Errorf("%s has too many pods when %s starts", node, r.key)

@@ -51,7 +51,7 @@ func policyNamed(t *testing.T, name string) policy {
 }
 
 // TestSandStarvesTheCouch: with greedy a gang waits as long as the stream of small jobs lasts, however long that is;
-// with fifo until what runs has ended.
+// with fifo until what runs has ended; with reservations for five minutes, and then until what runs has ended.
 func TestSandStarvesTheCouch(t *testing.T) {
 	t.Parallel()
 	for _, grains := range []int{50, 500} {
@@ -62,6 +62,12 @@ func TestSandStarvesTheCouch(t *testing.T) {
 		}
 		if got := waitOf(t, jobs, 2, policyNamed(t, "fifo")); got != 15 {
 			t.Errorf("fifo, %d small jobs: waited %.0f s, want 15 s", grains, got)
+		}
+		for _, name := range []string{"reservations", "backfill", "backfill-2-10"} {
+			most := min(lasts-5, (reservationAfter+tick).Seconds()+20)
+			if got := waitOf(t, jobs, 2, policyNamed(t, name)); got > most {
+				t.Errorf("%s, %d small jobs: waited %.0f s, want at most %.0f s", name, grains, got, most)
+			}
 		}
 	}
 }

@@ -67,6 +67,22 @@ type GangAdmissionArgs struct {
 	// MaxVictimGrace is the longest grace period of a pod that a gang may preempt. Default 1h; 1s to 24h. Source: docs/decisions, G21.
 	MaxVictimGrace metav1.Duration
 
+	// ReservationAfter is how long the minimum of a gang must have waited until room is reserved for it as pods end, so
+	// that smaller gangs cannot pass it without end. Default 72h; 0 turns it off; else 1s to 168h. Source: docs/decisions,
+	// G25.
+	ReservationAfter metav1.Duration
+
+	// ReservationTimeout is how long such room is kept while no further part of it becomes free, and it is not known when
+	// the gang can start. Default 1h; 1s to 24h. Source: docs/decisions, G25.
+	ReservationTimeout metav1.Duration
+
+	// MaxReservations is the number of gangs for which room is reserved in this way at a time. Default 4; 1 to 64.
+	MaxReservations int32
+
+	// MaxReservationsPerPriority is the same for the gangs of one priority, MaxReservationsPerNamespace for those of one
+	// namespace. Default 1; 1 to 64.
+	MaxReservationsPerPriority, MaxReservationsPerNamespace int32
+
 	// RankOrder is whether pods with neighbouring indexes are placed in the same topology domains, in gangs that require or
 	// prefer a topology level. Default true. Source: docs/decisions, G26.
 	RankOrder bool

@@ -13,6 +13,7 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -97,8 +98,8 @@ func (x *plainPods) wake(raised []gangs.Shape, now time.Time) []*corev1.Pod {
 				cmp.Compare(a.pod.UID, b.pod.UID))
 		})
 		for _, p := range asleep[:min(n, len(asleep))] {
-			if x.fits(at, askerOf(p.pod)) <= shape.woken {
-				break // for pods of a lower priority even less room is available
+			if x.fits(at, AskerOf(p.pod, now)) <= shape.woken {
+				continue // others may end before the room is needed that is reserved from this one
 			}
 			p.woken = now
 			shape.woken++
@@ -154,7 +155,7 @@ func (b *Backlog) WaitsForRoom(pod *corev1.Pod) bool {
 		logger.Error(err, "Failed to count free room", "pod", klog.KObj(pod))
 		return false
 	}
-	if b.mayPreempt(pod) || b.fits(shape, askerOf(pod)) > 0 {
+	if b.mayPreempt(pod) || b.fits(shape, AskerOf(pod, b.clock.Now())) > 0 {
 		b.shapes.ReleaseShape(shape)
 		return false
 	}
@@ -175,6 +176,11 @@ func (b *Backlog) Gone(uid types.UID) {
 	b.plain.remove(uid)
 }
 
-func askerOf(pod *corev1.Pod) reservations.Asker {
-	return reservations.Asker{Priority: corev1helpers.PodPriority(pod)}
+// AskerOf returns a pod without a gang as it looks for room, if it would start now.
+func AskerOf(pod *corev1.Pod, now time.Time) reservations.Asker {
+	a := reservations.Asker{Priority: corev1helpers.PodPriority(pod)}
+	if runtime := podgroup.MaxRuntime(pod, nil); runtime > 0 {
+		a.Ends = now.Add(runtime)
+	}
+	return a
 }

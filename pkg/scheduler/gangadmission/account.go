@@ -103,9 +103,11 @@ func (s gaugeSeries) set(g *metrics.GaugeVec, labels int, values map[[2]string]f
 	}
 }
 
-// account reports which gangs wait, and counts what GPUs were used for since the last call: for what they are used now.
+// account reports which gangs wait and which pods break a promise, and counts what GPUs were used for since the last
+// call: for what they are used now.
 func (g *Gangs) account(logger klog.Logger, a *accounts, now time.Time) {
 	a.reportWaiting(g.registry.Unsatisfied(), now)
+	overduePods.Set(float64(g.registry.Overdue(now)))
 	a.reportGPUs(ledgerOf(g.backlog.GPUs(logger), g.registry.Holding()), now)
 }
 

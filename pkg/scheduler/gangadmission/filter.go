@@ -8,12 +8,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -112,7 +112,7 @@ func (pl *Admission) preFilterPlain(state fwk.CycleState, pod *corev1.Pod) *fwk.
 		return fwk.NewStatus(fwk.Skip)
 	}
 	state.Write(plainKey, &plainPod{
-		reserved: reserved, passes: plan != 0, uses: kubescheduler.AmountOf(pod), asker: reservations.Asker{Priority: corev1helpers.PodPriority(pod)},
+		reserved: reserved, passes: plan != 0, uses: kubescheduler.AmountOf(pod), asker: backlog.AskerOf(pod, pl.gangs.clock.Now()),
 	})
 	return nil
 }
@@ -125,11 +125,11 @@ func (pl *Admission) filterPlain(state fwk.CycleState, node fwk.NodeInfo) *fwk.S
 		return nil
 	}
 	p := data.(*plainPod)
-	var promised reservations.Amount
+	var planned reservations.Amount
 	if p.passes {
-		promised = pl.registry.PromisedRoom(node.Node().Name)
+		planned = pl.registry.RoomOfMembers(node.Node().Name)
 	}
-	if !kubescheduler.FitsBeside(p.reserved, promised, node, p.uses, p.asker) {
+	if !kubescheduler.FitsBeside(p.reserved, planned, node, p.uses, p.asker) {
 		return fwk.NewStatus(fwk.Unschedulable, kubescheduler.RoomReserved)
 	}
 	return nil

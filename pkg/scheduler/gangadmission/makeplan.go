@@ -63,6 +63,7 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		}
 		if !cut {
 			pl.makeRoom(logger, work, snapshot, limit, &a)
+			pl.promiseRoom(logger, work, snapshot, limit, &a)
 		}
 		pl.refuse(logger, work, *refusal, a)
 		return false

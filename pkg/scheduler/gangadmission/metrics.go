@@ -9,6 +9,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/muster-project/muster/pkg/scheduler/evictions"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 )
 
 // waitBuckets range from what a scheduler needs to what a gang may wait for room.
@@ -108,6 +109,14 @@ var (
 		Subsystem: "muster", Name: "kept_rooms", StabilityLevel: metrics.ALPHA,
 		Help: "Deleted pods of gangs whose room is kept for their replacements, including those that are still terminating.",
 	})
+	promises = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: "muster", Name: "reservations_total", StabilityLevel: metrics.ALPHA,
+		Help: "What happened to room that is reserved for gangs that have waited for long: made, and one of placed (the gang has started), given-up (nothing of it has become free for reservationTimeout), unfit (a node was lost, and the gang fits nowhere else), cancelled (the gang was deleted or changed, or preempts).",
+	}, []string{"event"})
+	overduePods = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: "muster", Name: "overdue_pods", StabilityLevel: metrics.ALPHA,
+		Help: "Pods on nodes that run for longer than the annotation scheduling.run.ai/max-runtime of their PodGroup promises.",
+	})
 	markKeys = metrics.NewGauge(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "mark_keys", StabilityLevel: metrics.ALPHA,
 		Help: "Keys with which the marks of bound pods are verified. 0: there is none, so bindings carry no mark and partially bound gangs are not released.",
@@ -123,11 +132,14 @@ func RegisterMetrics() {
 			plans, planRefusals, planDuration, planPods, plansAborted, bindingsFailed, releasedPods,
 			preemptions, preemptionDuration, preemptionVictims, preemptionTime, preemptionsEnded, victimsEnded,
 			admissionDuration, readyDuration, waitingGangs, waitingGPUs, oldestWaiting, gatedPods,
-			gpuSeconds, startablePods, reservationsNow, markKeys,
+			gpuSeconds, startablePods, reservationsNow, promises, overduePods, markKeys,
 		)
 		// A rate, or an increase, over the first event needs the series before it.
 		for _, outcome := range []evictions.Outcome{evictions.Placed, evictions.Overtaken, evictions.Wasted} {
 			victimsEnded.WithLabelValues(string(outcome))
+		}
+		for _, event := range []gangs.PromiseEvent{gangs.PromiseMade, gangs.PromisePlaced, gangs.PromiseGivenUp, gangs.PromiseUnfit, gangs.PromiseCancelled} {
+			promises.WithLabelValues(string(event))
 		}
 		for _, of := range []string{"gang", "sub-group"} {
 			releasedPods.WithLabelValues(of)

@@ -14,6 +14,8 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/backlog"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
@@ -23,6 +25,9 @@ func (pl *Admission) Reserve(_ context.Context, _ fwk.CycleState, pod *corev1.Po
 	if !isMember(pod) {
 		if kept := pod.Status.NominatedNodeName; kept != "" && kept != node {
 			pl.gangs.backlog.NominationGone()
+		}
+		if podgroup.MaxRuntime(pod, nil) > 0 {
+			pl.registry.RecordPlainPodAssumed(pod, node, backlog.AskerOf(pod, pl.gangs.clock.Now()))
 		}
 		return nil
 	}

@@ -154,6 +154,11 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 		ReplacementTimeout: g.args.ReplacementTimeout.Duration,
 		PreemptionTimeout:  g.args.PreemptionTimeout.Duration,
 		MaxVictimGrace:     g.args.MaxVictimGrace.Duration,
+		ReservationAfter:   g.args.ReservationAfter.Duration,
+		ReservationTimeout: g.args.ReservationTimeout.Duration,
+		MaxReservations: gangs.MaxReservations{
+			InAll: int(g.args.MaxReservations), OfPriority: int(g.args.MaxReservationsPerPriority), OfNamespace: int(g.args.MaxReservationsPerNamespace),
+		},
 		PreemptionEnded: func(p *evictions.Eviction, outcome evictions.Outcome) {
 			preemptionsEnded.WithLabelValues(string(outcome)).Inc()
 			if !p.IsPreparing() {
@@ -163,6 +168,10 @@ func (g *Gangs) configureRegistry(logger klog.Logger, nodes corelisters.NodeList
 				preemptionTime.Observe(g.clock.Since(p.Decided).Seconds())
 			}
 			logger.V(2).Info("Preemption ended", "preemptor", p.Preemptor(), "plan", p.ID, "outcome", outcome)
+		},
+		Promised: func(gang gangs.Key, event gangs.PromiseEvent) {
+			promises.WithLabelValues(string(event)).Inc()
+			logger.V(2).Info("Reservation of room", "podGroup", gang, "event", event)
 		},
 		Admitted: observeAdmitted,
 		Ready:    observeReady,

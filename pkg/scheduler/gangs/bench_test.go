@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/backfill"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -206,6 +208,81 @@ func BenchmarkTick(b *testing.B) {
 			r.Tick(benchStart.Add(time.Second))
 		}
 	})
+}
+
+// fullNodes are 5,000 nodes with 8 pods each. It implements PodsOnNodes.
+type fullNodes []*corev1.Pod
+
+func (n fullNodes) VisitPods(visit func(int, *corev1.Pod)) {
+	for id, pod := range n {
+		visit(id, pod)
+	}
+}
+
+func (n fullNodes) ExtendedAmounts() func(int) int64 { return func(int) int64 { return 1 } }
+
+// BenchmarkBesidePromises measures an event, a tick and room that becomes free while 2,000 gangs wait: none of them is
+// promised room, or four are, on 128 nodes each.
+func BenchmarkBesidePromises(b *testing.B) {
+	var nodes fullNodes
+	for i := range 40_000 {
+		name := fmt.Sprintf("running-%d", i)
+		nodes = append(nodes, wrappers.MakePod(name, "ml").UID(name).Node(fmt.Sprintf("n%04d", i/8)).GPUs(1).Obj())
+	}
+	for _, promised := range []int{0, 4} {
+		r, leaders := waitingGangs(2000)
+		now := benchStart.Add(10 * time.Minute)
+		r.opts.Amount = func(*corev1.Pod) reservations.Amount { return reservations.Amount{Pods: 1} }
+		if promised > 0 {
+			r.opts.ReservationAfter, r.opts.ReservationTimeout = 5*time.Minute, time.Hour
+			r.opts.MaxReservations = MaxReservations{OfPriority: promised, OfNamespace: promised, InAll: promised}
+		}
+		for _, leader := range leaders[:promised] {
+			r.tryForPromise(r.gangs[keyOf(leader)])
+			r.Tick(now)
+			r.MayEnterQueue(leader)
+			w, why := r.BeginAttempt(leader)
+			if w == nil {
+				b.Fatal(why)
+			}
+			search := r.BeginPromise(w, nodes, now)
+			if search == nil || len(search.Pods) != len(nodes) {
+				b.Fatal("the gang is promised nothing")
+			}
+			p := &backfill.Promise{}
+			for i := range 128 {
+				p.Plan, p.Behind = append(p.Plan, placement.Placement{Node: nodes[8*i].Spec.NodeName}), append(p.Behind, 8*i)
+			}
+			r.RecordPromise(w, search, p, false, now)
+			r.RecordGangRefused(w.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{}, now)
+		}
+		if len(r.promised) != promised {
+			b.Fatalf("%d gangs are promised room, want %d", len(r.promised), promised)
+		}
+		b.Run(fmt.Sprintf("%d/event", promised), func(b *testing.B) {
+			i := 0
+			for b.Loop() {
+				r.SetPod(leaders[i%len(leaders)], now)
+				i++
+			}
+		})
+		b.Run(fmt.Sprintf("%d/tick", promised), func(b *testing.B) {
+			for b.Loop() {
+				r.Tick(now)
+			}
+		})
+		b.Run(fmt.Sprintf("%d/room", promised), func(b *testing.B) {
+			for b.Loop() {
+				r.RecordRoomGrowth()
+				r.RetryWaiting(nil, nil, now)
+			}
+		})
+		b.Run(fmt.Sprintf("%d/view", promised), func(b *testing.B) {
+			for b.Loop() {
+				r.Reservations()
+			}
+		})
+	}
 }
 
 func BenchmarkPartial(b *testing.B) {

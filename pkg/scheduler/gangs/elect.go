@@ -41,6 +41,7 @@ func (r *Registry) evaluate(g *gangState, now time.Time) Effects {
 	profile := g.numbers.Profile()
 	task, state := r.taskOf(g, profile, now)
 	e.add(r.reviewPreemption(g, task, state))
+	r.reviewPromise(g, task, state)
 	if state == idle {
 		g.gatedUntil, g.passed = time.Time{}, 0
 		if g.plan == nil {

@@ -60,6 +60,11 @@ type gangState struct {
 	collected    int                 // 1 + its index in candidates.gangs, during a call of Candidates; 0 = no member was found yet
 	preempted    *podgroup.Preempted // what it lost last; nil = nothing
 
+	promise       *promise  // room that it is promised; nil = none
+	promisedSince time.Time // since when an earlier process promised it room that is to be chosen again; zero = none is
+	gaveUp        bool      // it gave up a promise, and no other gang of its priority was promised room since
+	unfitUntil    time.Time // no room is chosen for it before, because it fitted nowhere
+
 	election
 	attempt
 	backoff

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/ledger"
 )
@@ -97,6 +98,25 @@ func (g *gangState) addHolding(held map[types.UID]ledger.State) {
 			held[uid] = of
 		}
 	}
+}
+
+// Overdue returns the number of pods on nodes that run for longer than their PodGroup promises
+// (v2alpha2.MaxRuntimeAnnotation).
+func (r *Registry) Overdue(now time.Time) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	overdue := 0
+	for _, g := range r.gangs {
+		if g.group == nil || g.group.Annotations[v2alpha2.MaxRuntimeAnnotation] == "" {
+			continue
+		}
+		for _, m := range g.members {
+			if ends := podgroup.EndsBy(m.pod, g.group, now); m.isBound() && !ends.IsZero() && ends.Before(now) {
+				overdue++
+			}
+		}
+	}
+	return overdue
 }
 
 // Unsatisfied is a gang whose minimum is not bound.

@@ -261,6 +261,22 @@ func TestSurplusDoesNotMakeAGangOld(t *testing.T) {
 	}
 }
 
+// TestOverdue: a pod breaks the promise of its PodGroup when it runs for longer, and as long as it does.
+func TestOverdue(t *testing.T) {
+	t.Parallel()
+	promising := podGroup().MinMember(1)
+	promising.Annotation(v2alpha2.MaxRuntimeAnnotation, "1h")
+	s := begin(t).group(promising).members("a", "waits").binds("a", "a")
+	pod := memberPod("a").Node("n").Obj()
+	pod.Status.StartTime = new(metav1.NewTime(s.now))
+	s.r.SetPod(pod, s.now)
+	for after, want := range map[time.Duration]int{-time.Hour: 0, time.Hour: 0, time.Hour + 1: 1, 1000 * time.Hour: 1} {
+		if got := s.r.Overdue(s.now.Add(after)); got != want {
+			t.Errorf("after %s: %d pods, want %d", after, got, want)
+		}
+	}
+}
+
 // BenchmarkHolding is what the Registry adds to the ledger: 5,000 gangs that work, 500 that start, and 2,000 that wait.
 func BenchmarkHolding(b *testing.B) {
 	r, _ := waitingGangs(2000)

@@ -148,6 +148,9 @@ func (r *Registry) unindex(g *gangState) {
 	}
 	delete(x.gated, g)
 	x.partials.Delete(g.key)
+	if g.promise != nil {
+		r.endPromise(g, PromiseCancelled)
+	}
 	r.countWaiting(g, false, false)
 	x.timers.Remove(g)
 }

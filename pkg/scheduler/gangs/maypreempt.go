@@ -353,7 +353,7 @@ func (r *Registry) RecordHopeless(key Key, why string, final bool, took time.Dur
 	if g == nil {
 		return time.Time{}
 	}
-	if g.preemption == nil {
+	if g.preemption == nil && g.promise == nil {
 		r.freeReserved(r.reserved.EndOfGang(key, isOfGang)) // of an earlier preemption
 	}
 	r.searches.affords(took, now)

@@ -9,7 +9,7 @@ import (
 )
 
 // While the members of a plan are handed out, which takes seconds for thousands, pods without a gang may pass
-// (docs/decisions, G16). They leave the members that have not had their cycle their room (PromisedRoom).
+// (docs/decisions, G16). They leave the members that have not had their cycle their room (RoomOfMembers).
 
 // CommittingPlan returns the ID and the priority of the plan whose members are being handed out; 0: none. passable:
 // room is all that other pods could take from it.
@@ -22,9 +22,9 @@ func (r *Registry) CommittingPlan() (id uint64, priority int32, passable bool) {
 	return r.committing.ID, r.committing.Priority, r.committing.passable
 }
 
-// PromisedRoom returns what the members of the plan that is being committed that are planned on the node and have not
+// RoomOfMembers returns what the members of the plan that is being committed that are planned on the node and have not
 // been assumed yet will use there. Empty: there are none.
-func (r *Registry) PromisedRoom(node string) reservations.Amount {
+func (r *Registry) RoomOfMembers(node string) reservations.Amount {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var sum reservations.Amount

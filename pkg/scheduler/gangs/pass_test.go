@@ -14,7 +14,7 @@ import (
 )
 
 // The room of members that wait for their cycles is promised to them, and no other. Each class is counted once.
-func TestPromisedRoom(t *testing.T) {
+func TestRoomOfMembers(t *testing.T) {
 	t.Parallel()
 	s := begin(t).group(podGroup().MinMember(4)).members("a", "b", "c").pods(memberPod("d").GPUs(3)).leads("a")
 	counted := 0
@@ -28,11 +28,11 @@ func TestPromisedRoom(t *testing.T) {
 		if plan, _, passable := s.r.CommittingPlan(); plan != wantPlan || passable != (plan > 0) {
 			t.Errorf("%s plan %d is committed, passable %t, want %d", when, plan, passable, wantPlan)
 		}
-		got := s.r.PromisedRoom("n")
+		got := s.r.RoomOfMembers("n")
 		if got.Pods != pods || got.Resources[wrappers.GPUResource] != gpus {
 			t.Errorf("%s promised %+v, want %d pods and %d GPUs", when, got, pods, gpus)
 		}
-		if got = s.r.PromisedRoom("other"); !got.IsEmpty() {
+		if got = s.r.RoomOfMembers("other"); !got.IsEmpty() {
 			t.Errorf("%s promised on another node: %+v", when, got)
 		}
 	}

@@ -44,7 +44,7 @@ type Plan struct {
 	told      uint64              // Registry.cycles when gangs that it has refused were told so last
 	arrived   int
 	passable  bool                           // see CommittingPlan
-	amounts   map[string]reservations.Amount // see PromisedRoom; by class
+	amounts   map[string]reservations.Amount // see RoomOfMembers; by class
 	open      bool                           // the barrier: bindings may be posted
 	aborted   bool
 	overtaken bool          // aborted in favor of a refill of the gang
@@ -58,6 +58,7 @@ type Plan struct {
 	needed    []int      // indexes in members of those without which the plan does not satisfy the tree, ascending
 	tags      []uint64   // by index in needed
 
+	asker   reservations.Asker           // Work.Asker; immutable
 	group   *v2alpha2.PodGroup           // of which it was made; immutable
 	relied  map[string]map[string]string // Work.Relied; immutable
 	levels  map[string]string            // placement.Problem.Required; immutable
@@ -105,7 +106,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	if len(w.Problem.Required) > 0 {
 		p.placed = w.Problem.Nodes
 	}
-	p.passable = !w.TakesMoreThanRoom
+	p.passable, p.asker = !w.TakesMoreThanRoom, w.Asker()
 	for i := range placements {
 		pl, x := &placements[i], &p.members[i]
 		x.member, x.leaf, x.node = w.members[pl.Pod.Index], w.Tree.Group(pl.Leaf), pl.Node
@@ -241,6 +242,9 @@ func (r *Registry) AssumeMember(uid types.UID, node string, now time.Time) error
 	p.progress = now
 	m.state, m.node = count.Assumed, node
 	r.takeReserved(m)
+	if r.haveReserved.Load() && !p.asker.Ends.IsZero() && r.opts.Amount != nil {
+		r.reserved.Occupy(p.asker, node, reservations.Occupied{Pod: uid, Amount: r.opts.Amount(m.pod)})
+	}
 	m.recount()
 	if p.assumed == len(p.members) {
 		r.endCommitting(p)

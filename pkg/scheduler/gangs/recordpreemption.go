@@ -54,6 +54,7 @@ func (r *Registry) RecordPreemption(w *Work, d Preempting, now time.Time) Effect
 		e.add(r.releaseVictims(old))
 		g.cuts = 0 // not before: the confirmation takes as much time as the decision
 	}
+	r.forgetPromise(g, PromiseCancelled)
 	ended := r.reserved.EndOfGang(g.key, isOfGang)
 	p.Describe(d.Resource, d.Amount)
 	if g.preemption == nil {

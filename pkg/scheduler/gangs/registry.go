@@ -74,12 +74,22 @@ type Options struct {
 	PreemptionTimeout time.Duration
 	// MaxVictimGrace is the longest grace period of a victim. Zero: there is no such limit.
 	MaxVictimGrace time.Duration
+	// ReservationAfter is how long a gang must have waited until it is promised room (docs/decisions, G25). Zero: none
+	// is.
+	ReservationAfter time.Duration
+	// ReservationTimeout is how long a promise is kept of which no part becomes free.
+	ReservationTimeout time.Duration
+	// MaxReservations bounds the gangs that are promised room at a time.
+	MaxReservations MaxReservations
 	// PreemptionEnded is called when a preemption has ended; nil: no callback. It must not call the Registry.
 	PreemptionEnded func(*evictions.Eviction, evictions.Outcome)
 	// Admitted is called when the minimum of a gang has been bound, with the time since its pods were complete; Ready
 	// when its minimum is ready for the first time since, with the time since it was admitted. nil: no callback. They
 	// must not call the Registry.
 	Admitted, Ready func(Start)
+	// Promised is called for what happens to the room that a gang is promised; nil: no callback. It must not call the
+	// Registry.
+	Promised func(gang Key, event PromiseEvent)
 	// Clock is used by Arrive; nil: the real clock.
 	Clock clock.Clock
 	// Priority resolves a PriorityClass. It returns false if there is none of that name.
@@ -100,6 +110,10 @@ type Options struct {
 	// call the Registry.
 	Unverified func(*corev1.Pod)
 }
+
+// MaxReservations bounds the gangs that are promised room at a time: those of a priority, those of a namespace, and all
+// together.
+type MaxReservations struct{ OfPriority, OfNamespace, InAll int }
 
 // AbortCause is the cause for which a plan was aborted, with few distinct values, so that it can label a metric.
 type AbortCause string
@@ -148,8 +162,11 @@ type Registry struct {
 	vacated         []*corev1.Pod            // likewise
 	resume          bool                     // likewise: a gang that others let go first was tried
 
-	reserved     *reservations.Set // room for replacement pods
+	reserved     *reservations.Set // room for replacement pods, preemptors and gangs that are promised it
 	haveReserved atomic.Bool       // false: reserved is empty, as Reservations has returned
+
+	promised   []*gangState // gangs that are promised room, the one that was first
+	promisesAt time.Time    // when the next one was looked for last
 
 	resumed      bool                    // what an earlier process had begun to evict is known
 	searches     budget                  // of searches for victims that did not help

@@ -101,7 +101,7 @@ func (r *Registry) RetryWaiting(raised []Shape, topics []Topic, now time.Time) E
 			reachGang(g)
 		}
 	}
-	var e Effects
+	e := r.retryPromised()
 	for _, g := range units {
 		g.passed = 0
 		e.add(r.evaluate(g, now))

@@ -40,6 +40,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	if old == nil || old.UID != group.UID {
 		g.partial.known, g.broken, g.preempted, g.lostGroups = false, false, nil, nil
 		g.failures, g.wasted, g.cuts = 0, 0, 0
+		r.forgetPromise(g, PromiseCancelled)
 		r.freeReserved(r.reserved.EndOfGang(key, nil))
 	}
 	if old == nil || old.UID != group.UID || !r.leading {
@@ -120,7 +121,10 @@ func (g *gangState) adoptStatus(group *v2alpha2.PodGroup) {
 			g.admittedGroups.Insert(s.Name)
 		}
 	}
-	g.waited = time.Time{}
+	g.waited, g.promisedSince = time.Time{}, time.Time{}
+	if since := group.Status.ReservedSince; since != nil && !g.admitted {
+		g.promisedSince = since.Time
+	}
 	if since := group.Status.WaitingSince; since != nil && !g.admitted {
 		g.waited = since.Time
 	}

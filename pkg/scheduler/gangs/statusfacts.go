@@ -200,6 +200,12 @@ func (g *gangState) facts(now time.Time) podgroup.Facts {
 	if !g.admitted && g.tree != nil {
 		f.WaitingSince = g.completeAt
 	}
+	switch p := g.promise; {
+	case p != nil:
+		f.Promised = &podgroup.Promised{Since: p.since, Nodes: p.nodes, Starts: p.starts}
+	case !g.promisedSince.IsZero():
+		f.Promised = &podgroup.Promised{Since: g.promisedSince}
+	}
 	if g.failures > 0 {
 		f.Failures, f.Failure, f.FailingSince = g.failures, g.failure, g.failing
 	}

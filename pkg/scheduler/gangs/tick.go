@@ -35,6 +35,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 	e.add(r.retryPreemptors())
 	e.add(r.retryBeneath())
 	r.freeReserved(r.reserved.Expire(now))
+	e.Dirty = append(e.Dirty, r.tickPromises(now)...)
 	if r.retried != r.mayHelp {
 		r.retried = r.mayHelp
 		for g := range r.waiting.all {

@@ -13,6 +13,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
@@ -61,7 +62,8 @@ type Work struct {
 	have    gang.Counts   // Problem before it was divided, for Required
 	all     map[string][]placement.Pod
 
-	roomPriority int32            // see Asker
+	roomPriority int32 // see Asker
+	began        time.Time
 	standing     map[string]int32 // see gangState.evictionPriorities
 }
 
@@ -199,7 +201,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	w := &Work{Gang: g.key, Group: g.group, Task: task, Tree: g.tree, Priority: g.priority(), Progress: g.progress, Cuts: g.cuts}
 	w.EvictionPriorities, w.standing = g.evictionPriorities(profile)
 	w.EvictionPriority, g.roomPriority = w.EvictionPriorities[0], w.EvictionPriorities[len(w.EvictionPriorities)-1]
-	w.roomPriority = max(g.roomPriority, g.leastPriority())
+	w.roomPriority, w.began = max(g.roomPriority, g.leastPriority()), r.now
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	w.Problem.Nodes = g.placed.nodes()
@@ -246,7 +248,23 @@ func (g *gangState) standing(task Task, profile string) standing {
 // it, with that for which they do. Otherwise pods that were preempted took the room back that is kept for the
 // preemptor.
 func (w *Work) Asker() reservations.Asker {
-	return reservations.Asker{Gang: w.Gang, Priority: w.roomPriority, Surplus: w.Task.isSurplus()}
+	return reservations.Asker{Gang: w.Gang, Priority: w.roomPriority, Surplus: w.Task.isSurplus(), Refill: w.Task == Refill || w.Task == LostUnit, Ends: w.ends()}
+}
+
+// ends returns until when all pods of the work run at most if they start now. Zero: not all of them promise it.
+func (w *Work) ends() time.Time {
+	longest := time.Duration(0)
+	for _, pod := range w.Pods {
+		runtime := podgroup.MaxRuntime(pod, w.Group)
+		if runtime == 0 {
+			return time.Time{}
+		}
+		longest = max(longest, runtime)
+	}
+	if longest == 0 {
+		return time.Time{}
+	}
+	return w.began.Add(longest)
 }
 
 // dividePods assigns the pods to the parts of the work.

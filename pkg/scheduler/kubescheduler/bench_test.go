@@ -16,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/backfill"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/placement"
 	"github.com/muster-project/muster/pkg/podgroup"
@@ -248,6 +250,96 @@ func BenchmarkReservations(b *testing.B) {
 				plan(reserved.View())
 			}
 		})
+	}
+}
+
+// BenchmarkBesidePromises measures what room that gangs are promised costs others on 5,000 nodes: the plan of a gang of
+// 16, and the filters of all nodes for a pod without a gang. No gang is promised room, or four are, on 128 nodes each.
+func BenchmarkBesidePromises(b *testing.B) {
+	c := large(b, 5000)
+	g, pod := flat(members(16, worker)), wrappers.MakePod("plain", "ml").UID("plain").GPUs(1).Obj()
+	for _, promised := range []int{0, 4} {
+		var list []reservations.Reservation
+		for i := range promised * 128 {
+			list = append(list, reservations.Reservation{
+				Owner: reservations.Owner{Gang: gangNamed(fmt.Sprint("promised-", i/128))}.Whole(), Node: fmt.Sprintf("n%05d", i), Promised: true,
+				Amount: reservations.Amount{Pods: 8, Resources: map[corev1.ResourceName]int64{wrappers.GPUResource: 8}},
+			})
+		}
+		var reserved *reservations.View
+		if promised > 0 {
+			reserved = setOf(list...).View()
+		}
+		cache := NewFilterCache()
+		p, classes := c.problem(cache, g)
+		b.Run(fmt.Sprintf("%d/plan", promised), func(b *testing.B) {
+			for b.Loop() {
+				w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, Options{Cache: cache, Pods: classes.Size, Reserved: reserved, Asker: reservations.Asker{Gang: gangNamed("g")}})
+				if err != nil {
+					b.Fatal(err)
+				}
+				if _, short := placement.Minimum(p, w, placement.Budget{}); short != nil {
+					b.Fatalf("no plan: %+v", short)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("%d/pod", promised), func(b *testing.B) {
+			for b.Loop() {
+				state := framework.NewCycleState()
+				if _, status, _ := c.f.RunPreFilterPlugins(c.ctx, state, pod); !status.IsSuccess() {
+					b.Fatal(status)
+				}
+				n, uses := 0, AmountOf(pod)
+				for _, node := range c.nodes {
+					if c.f.RunFilterPlugins(c.ctx, state, pod, node).IsSuccess() && (reserved == nil || FitsBeside(reserved, reservations.Amount{}, node, uses, reservations.Asker{})) {
+						n++
+					}
+				}
+				if n != 5000-promised*128 {
+					b.Fatalf("%d nodes", n)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPromise chooses the room that a gang is promised, on 5,000 nodes that are full with 40,000 pods: none of
+// them says how long it runs, or all do.
+func BenchmarkPromise(b *testing.B) {
+	c := large(b, 5000)
+	now := time.Unix(1_000_000, 0)
+	for i := range 40_000 {
+		name := fmt.Sprintf("running-%d", i)
+		if err := c.sched.Cache.AddPod(klog.Background(), wrappers.MakePod(name, "ml").UID(name).GPUs(1).Node(fmt.Sprintf("n%05d", i/8)).Obj()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	c.refresh()
+	for _, known := range []bool{false, true} {
+		for _, size := range []int{8, 512} {
+			b.Run(fmt.Sprintf("known %t/%dx8", known, size), func(b *testing.B) {
+				cache := NewFilterCache()
+				p, classes := c.problem(cache, flat(members(size, func(i int) *wrappers.PodWrapper { return worker(i).GPUs(8) })))
+				for b.Loop() {
+					w, err := NewSnapshot(c.ctx, c.f, c.nodes, classes.Pods, classes.options(cache))
+					if err != nil {
+						b.Fatal(err)
+					}
+					var pods []backfill.Pod
+					amount := w.ExtendedAmounts()
+					w.VisitPods(func(id int, _ *corev1.Pod) {
+						x := backfill.Pod{ID: id, Amount: amount(id)}
+						if known {
+							x.Ends = now.Add(time.Duration(1+id*7919%40_000) * time.Second)
+						}
+						pods = append(pods, x)
+					})
+					if promise, _ := backfill.Choose(p, w, pods, now, placement.Budget{}); promise == nil || promise.Starts.IsZero() == known {
+						b.Fatalf("promise %+v", promise)
+					}
+				}
+			})
+		}
 	}
 }
 

@@ -150,7 +150,10 @@ func keptGPUs(n fwk.NodeInfo, resource corev1.ResourceName, reserved *reservatio
 		rest := x.Rest(func(uid types.UID) bool { return hasPodOnNode(n, uid) })
 		if gpus := rest.Resources[resource]; gpus > 0 {
 			state := ledger.KeptForReplacement
-			if x.Owner.IsGang() {
+			switch {
+			case x.Promised:
+				state = ledger.KeptForReservation
+			case x.Owner.IsGang():
 				state = ledger.KeptForPreemptor
 			}
 			kept = append(kept, ledger.Use{State: state, GPUs: gpus})

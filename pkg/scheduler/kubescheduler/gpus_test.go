@@ -76,6 +76,13 @@ func TestReadGPUs(t *testing.T) {
 	keep(reservations.Owner{Gang: g}, "a", 2, wrappers.MakePod("gone", "ml").UID("gone").Obj())
 	keep(reservations.Owner{Gang: g}, "b", 4, wrappers.MakePod("victim", "ml").UID("victim").Obj()) // still has the room itself
 	keep(reservations.Owner{Gang: g}.Whole(), "b", 1, nil)
+	promised := reservations.Reservation{
+		Owner: reservations.Owner{Gang: types.NamespacedName{Namespace: "ml", Name: "waits"}}.Whole(), Node: "b", Promised: true,
+		Amount: reservations.Amount{Pods: 1, Resources: map[corev1.ResourceName]int64{gpu: 2}},
+	}
+	if !reserved.Reserve(promised, now.Add(time.Hour), now) {
+		t.Fatal("not reserved")
+	}
 
 	s := shapesOf(c)
 	for _, waiting := range []*corev1.Pod{
@@ -96,7 +103,7 @@ func TestReadGPUs(t *testing.T) {
 			{Room: room(gpu, 8, 4, true, ledger.Use{State: ledger.KeptForReplacement, GPUs: 2}), Pods: []PodGPUs{{UID: "runs", GPUs: 2, Ready: true}, {UID: "starts", GPUs: 1}}},
 			{Room: room(slice, 7, -1, true)},
 		},
-		"b": {{Room: room(gpu, 8, 2, true, ledger.Use{State: ledger.KeptForPreemptor, GPUs: 1}),
+		"b": {{Room: room(gpu, 8, 2, true, ledger.Use{State: ledger.KeptForPreemptor, GPUs: 1}, ledger.Use{State: ledger.KeptForReservation, GPUs: 2}),
 			Pods: []PodGPUs{{UID: "drained", GPUs: 1, Ends: true}, {UID: "victim", GPUs: 4, Ready: true, Ends: true, Evicted: true}}}},
 		"c": {{Room: room(gpu, 8, 0, false)}},
 		"d": {{Room: room(gpu, 8, 8, false)}},

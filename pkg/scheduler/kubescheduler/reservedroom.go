@@ -4,6 +4,7 @@ package kubescheduler
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,11 +47,11 @@ func hasPodOnNode(node fwk.NodeInfo, uid types.UID) bool {
 const RoomReserved = "node(s) keep room for pods of other gangs"
 
 // FitsBeside reports whether the node has room for what a pod without a gang uses, beside what is reserved, and what is
-// promised to members of a plan. It also returns true if the node has no room at all: this is left to NodeResourcesFit,
+// planned for members of a plan. It also returns true if the node has no room at all: this is left to NodeResourcesFit,
 // which knows which resources count.
-func FitsBeside(reserved *reservations.View, promised reservations.Amount, node fwk.NodeInfo, pod reservations.Amount, a reservations.Asker) bool {
+func FitsBeside(reserved *reservations.View, planned reservations.Amount, node fwk.NodeInfo, pod reservations.Amount, a reservations.Asker) bool {
 	kept := reservedFrom(a, node, reserved.On(node.Node().Name))
-	kept.Add(promised, 1)
+	kept.Add(planned, 1)
 	crosses := func(free, wanted, kept int64) bool {
 		return kept > 0 && wanted > 0 && free >= wanted && free-kept < wanted
 	}
@@ -113,6 +114,20 @@ func (w *Snapshot) readReservationsOn(i int, list []*reservations.Reservation) {
 		w.reserved[i] = on
 	case len(w.reserved) == 0:
 		w.reserved = nil
+	}
+}
+
+// ForgetEnds makes all that is reserved count, also what the pods may use because they end before it is needed: what is
+// planned from now on is for later. It must not be called while pods are planned.
+func (w *Snapshot) ForgetEnds() {
+	if w.asker.Ends.IsZero() {
+		return
+	}
+	w.asker.Ends = time.Time{}
+	for name, list := range w.reservedView.ByNode() {
+		if i, ok := w.nodes.position[name]; ok {
+			w.readReservationsOn(i, list)
+		}
 	}
 }
 

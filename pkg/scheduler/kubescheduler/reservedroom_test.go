@@ -205,7 +205,7 @@ func TestWhatANodeSpares(t *testing.T) {
 
 // Room that is promised to members of a plan is kept from pods of any priority, beside what is reserved. Of 8 GPUs 4
 // are reserved at priority 10.
-func TestPromisedRoomIsKept(t *testing.T) {
+func TestRoomOfMembersIsKept(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, racks(1, 8)...)
 	reserved, promised := reservedOf(reservation("g", "x", "n0", 4, 10)), AmountOf(classPod("m").GPUs(3).Obj())
@@ -334,5 +334,34 @@ func TestShapesBesideReservations(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestForgetEnds: pods that end in time are planned on room that is reserved for later, but not if they are to start
+// later.
+func TestForgetEnds(t *testing.T) {
+	c := newCluster(t, racks(1, 8)...)
+	starts := time.Unix(5_000_000, 0)
+	set := reservations.NewSet()
+	set.Reserve(reservations.Reservation{
+		Owner: reservations.Owner{Gang: gangNamed("other"), Leaf: reservations.EveryLeaf}, Node: "n0", Priority: 10, Starts: starts, Promised: true,
+		Amount: reservations.Amount{Pods: 1, Resources: map[corev1.ResourceName]int64{wrappers.GPUResource: 8}},
+	}, starts.Add(time.Hour), starts)
+	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("c").GPUs(8).Obj()}, Options{
+		Reserved: set.View(), Asker: reservations.Asker{Gang: gangNamed("g"), Priority: 10, Ends: starts},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := w.Place(0, ""); !ok {
+		t.Fatal("it ends in time, and is not placed")
+	}
+	w.Undo(1)
+	w.ForgetEnds()
+	if node, ok := w.Place(0, ""); ok {
+		t.Errorf("it is placed on %s for later", node)
+	}
+	if w.Capacity(0).Pods != 0 {
+		t.Error("it has room for later")
 	}
 }

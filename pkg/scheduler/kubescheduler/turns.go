@@ -118,7 +118,7 @@ func (q *Queue) untriedFrom(priority int32) []*corev1.Pod {
 	return pods
 }
 
-// disturbsPlan reports whether a pod could take from a plan what PromisedRoom does not count: whole domains, by
+// disturbsPlan reports whether a pod could take from a plan what RoomOfMembers does not count: whole domains, by
 // required anti-affinity, or the last volume that a node can attach.
 func disturbsPlan(pod *corev1.Pod) bool {
 	a := pod.Spec.Affinity

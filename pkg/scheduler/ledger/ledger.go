@@ -28,6 +28,8 @@ const (
 	KeptForReplacement
 	// KeptForPreemptor: it is free, and kept for those for whom pods were preempted.
 	KeptForPreemptor
+	// KeptForReservation: it is free, and kept for a gang that has waited for long.
+	KeptForReservation
 	// FreeUsable: it is free, and a pod that waits for room could use it, but its gang does not fit as a whole.
 	FreeUsable
 	// FreeUnusable: it is free, pods wait for such GPUs, and none of them fits on the node.
@@ -41,7 +43,7 @@ const (
 
 var stateNames = [States]string{
 	"working", "starting", "partial", "below-minimum", "torn-unit", "terminating-victim", "terminating",
-	"kept-for-replacement", "kept-for-preemptor", "free-usable", "free-unusable", "free-unwanted",
+	"kept-for-replacement", "kept-for-preemptor", "kept-for-reservation", "free-usable", "free-unusable", "free-unwanted",
 }
 
 // String returns the name of the state in metrics.

@@ -30,6 +30,8 @@ type Asker struct {
 	Priority int32
 	// Surplus: the pods are above the minimum of their gang.
 	Surplus bool
+	// Refill: the pods replace some that their gang has lost.
+	Refill bool
 	// Ends is until when the pods run at most if they start now, by their promise. Zero: they make none.
 	Ends time.Time
 }
@@ -47,6 +49,8 @@ type Reservation struct {
 	// Occupied are the parts of Amount that other pods on the node have until they end. Only the rest is reserved from
 	// the free room meanwhile.
 	Occupied []Occupied
+	// Promised: the gang waits until pods end by themselves. Refills of gangs that run come before.
+	Promised bool
 	// Starts is when the gang starts at the latest, if pods end as they promise. Until then those may use the room that
 	// end before. Zero: this is not known, or the gang can start as soon as the pods of Occupied have ended.
 	Starts time.Time
@@ -98,7 +102,7 @@ func (x *Reservation) counting() *Reservation {
 	case !x.Owner.IsGang():
 		return x
 	}
-	return &Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.left, Pod: x.Pod, Occupied: x.Occupied, Starts: x.Starts}
+	return &Reservation{Owner: x.Owner, Node: x.Node, Priority: x.Priority, Amount: x.left, Pod: x.Pod, Occupied: x.Occupied, Promised: x.Promised, Starts: x.Starts}
 }
 
 // Occupied is a part of a Reservation's Amount that a pod has as long as it is on the node.
@@ -123,10 +127,11 @@ func (x *Reservation) Rest(isOnNode func(types.UID) bool) Amount {
 }
 
 // Restricts reports whether pods of the asker may not use the room because another gang has it: unless their priority
-// is higher, or they end before that gang starts. Surplus uses no room for which others are preempted, because it does
-// not preempt itself (docs/decisions, G24). What the leaves of the asker's own gang may use is not evaluated.
+// is higher, they end before that gang starts, or a gang that runs lost them while that gang waits. Surplus uses no
+// room for which others are preempted, because it does not preempt itself (docs/decisions, G24). What the leaves of the
+// asker's own gang may use is not evaluated.
 func (x *Reservation) Restricts(a Asker) bool {
-	return x.Owner.Gang != a.Gang && (x.Priority >= a.Priority || a.Surplus && x.Owner.IsGang()) && !x.isOver(a)
+	return x.Owner.Gang != a.Gang && (x.Priority >= a.Priority || a.Surplus && x.Owner.IsGang()) && !x.isOver(a) && !(x.Promised && a.Refill)
 }
 
 // isOver reports whether the asker's pods end before the gang starts for which the room is reserved.

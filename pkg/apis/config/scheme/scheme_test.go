@@ -59,6 +59,9 @@ func defaults() *config.GangAdmissionArgs {
 		PreemptionTimeout:   metav1.Duration{Duration: 30 * time.Second},
 		MaxVictimGrace:      metav1.Duration{Duration: time.Hour},
 		RankOrder:           true,
+
+		ReservationAfter: metav1.Duration{Duration: 72 * time.Hour}, ReservationTimeout: metav1.Duration{Duration: time.Hour},
+		MaxReservations: 4, MaxReservationsPerPriority: 1, MaxReservationsPerNamespace: 1,
 	}
 }
 
@@ -77,6 +80,8 @@ func TestLoadingAConfigurationFile(t *testing.T) {
 		ReplacementTimeout:  metav1.Duration{Duration: 2 * time.Minute},
 		PreemptionTimeout:   metav1.Duration{Duration: 45 * time.Second},
 		MaxVictimGrace:      metav1.Duration{Duration: 10 * time.Minute},
+
+		ReservationTimeout: metav1.Duration{Duration: 30 * time.Minute}, MaxReservations: 8, MaxReservationsPerPriority: 2, MaxReservationsPerNamespace: 3,
 	}
 	zeroParallelism := defaults()
 	zeroParallelism.BindParallelism = 0
@@ -123,6 +128,11 @@ func TestLoadingAConfigurationFile(t *testing.T) {
       replacementTimeout: 2m
       preemptionTimeout: 45s
       maxVictimGrace: 10m
+      reservationAfter: 0s
+      reservationTimeout: 30m
+      maxReservations: 8
+      maxReservationsPerPriority: 2
+      maxReservationsPerNamespace: 3
       rankOrder: false`,
 			want: every,
 		},

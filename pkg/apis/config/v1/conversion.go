@@ -38,6 +38,11 @@ func convertToInternal(in *GangAdmissionArgs, out *config.GangAdmissionArgs) {
 	out.ReplacementTimeout = valueOrZero(in.ReplacementTimeout)
 	out.PreemptionTimeout = valueOrZero(in.PreemptionTimeout)
 	out.MaxVictimGrace = valueOrZero(in.MaxVictimGrace)
+	out.ReservationAfter = valueOrZero(in.ReservationAfter)
+	out.ReservationTimeout = valueOrZero(in.ReservationTimeout)
+	out.MaxReservations = valueOrZero(in.MaxReservations)
+	out.MaxReservationsPerPriority = valueOrZero(in.MaxReservationsPerPriority)
+	out.MaxReservationsPerNamespace = valueOrZero(in.MaxReservationsPerNamespace)
 	out.RankOrder = valueOrZero(in.RankOrder)
 }
 
@@ -55,6 +60,11 @@ func convertFromInternal(in *config.GangAdmissionArgs, out *GangAdmissionArgs) {
 	out.ReplacementTimeout = new(in.ReplacementTimeout)
 	out.PreemptionTimeout = new(in.PreemptionTimeout)
 	out.MaxVictimGrace = new(in.MaxVictimGrace)
+	out.ReservationAfter = new(in.ReservationAfter)
+	out.ReservationTimeout = new(in.ReservationTimeout)
+	out.MaxReservations = new(in.MaxReservations)
+	out.MaxReservationsPerPriority = new(in.MaxReservationsPerPriority)
+	out.MaxReservationsPerNamespace = new(in.MaxReservationsPerNamespace)
 	out.RankOrder = new(in.RankOrder)
 }
 

@@ -22,6 +22,10 @@ const (
 	DefaultReplacementTimeout  = 5 * time.Minute
 	DefaultPreemptionTimeout   = 30 * time.Second
 	DefaultMaxVictimGrace      = time.Hour
+	DefaultReservationAfter    = 72 * time.Hour
+	DefaultReservationTimeout  = time.Hour
+	DefaultMaxReservations     = int32(4)
+	DefaultMaxReservationsPer  = int32(1) // per priority, and per namespace
 	DefaultRankOrder           = true
 )
 
@@ -40,6 +44,11 @@ func SetDefaults_GangAdmissionArgs(args *GangAdmissionArgs) {
 	setDefault(&args.ReplacementTimeout, metav1.Duration{Duration: DefaultReplacementTimeout})
 	setDefault(&args.PreemptionTimeout, metav1.Duration{Duration: DefaultPreemptionTimeout})
 	setDefault(&args.MaxVictimGrace, metav1.Duration{Duration: DefaultMaxVictimGrace})
+	setDefault(&args.ReservationAfter, metav1.Duration{Duration: DefaultReservationAfter})
+	setDefault(&args.ReservationTimeout, metav1.Duration{Duration: DefaultReservationTimeout})
+	setDefault(&args.MaxReservations, DefaultMaxReservations)
+	setDefault(&args.MaxReservationsPerPriority, DefaultMaxReservationsPer)
+	setDefault(&args.MaxReservationsPerNamespace, DefaultMaxReservationsPer)
 	setDefault(&args.RankOrder, DefaultRankOrder)
 }
 

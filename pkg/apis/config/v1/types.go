@@ -71,6 +71,23 @@ type GangAdmissionArgs struct {
 	// MaxVictimGrace is the longest grace period of a pod that a gang may preempt. nil: 1h. From 1s to 24h. Source: docs/decisions, G21.
 	MaxVictimGrace *metav1.Duration `json:"maxVictimGrace,omitempty"`
 
+	// ReservationAfter is how long the minimum of a gang must have waited until room is reserved for it as pods end. nil:
+	// 72h. 0: it never is; else from 1s to 168h. Source: docs/decisions, G25.
+	ReservationAfter *metav1.Duration `json:"reservationAfter,omitempty"`
+
+	// ReservationTimeout is how long such room is kept while no further part of it becomes free, and it is not known when
+	// the gang can start. nil: 1h. From 1s to 24h. Source: docs/decisions, G25.
+	ReservationTimeout *metav1.Duration `json:"reservationTimeout,omitempty"`
+
+	// MaxReservations is the number of gangs for which room is reserved in this way at a time. nil: 4. From 1 to 64.
+	MaxReservations *int32 `json:"maxReservations,omitempty"`
+
+	// MaxReservationsPerPriority is the same for the gangs of one priority. nil: 1. From 1 to 64.
+	MaxReservationsPerPriority *int32 `json:"maxReservationsPerPriority,omitempty"`
+
+	// MaxReservationsPerNamespace is the same for the gangs of one namespace. nil: 1. From 1 to 64.
+	MaxReservationsPerNamespace *int32 `json:"maxReservationsPerNamespace,omitempty"`
+
 	// RankOrder is whether pods with neighbouring indexes are placed in the same topology domains, in gangs that require or
 	// prefer a topology level. nil: true. Source: docs/decisions, G26.
 	RankOrder *bool `json:"rankOrder,omitempty"`

@@ -21,6 +21,8 @@ const (
 	minPlanBudget                          = 1000
 	minPlanDeadline, maxPlanDeadline       = 10 * time.Millisecond, 10 * time.Second
 	minStatusInterval, maxStatusInterval   = 100 * time.Millisecond, time.Hour
+	maxReservation, maxReservations        = 24 * time.Hour, 64
+	maxReservationAfter                    = 7 * 24 * time.Hour
 	minHeldFor, maxHeldFor                 = time.Second, time.Hour
 	minSurplusAfter, maxSurplusAfter       = 100 * time.Millisecond, time.Hour
 )
@@ -46,7 +48,21 @@ func ValidateGangAdmissionArgs(path *field.Path, args *config.GangAdmissionArgs)
 	errs = append(errs, validateDuration(path.Child("replacementTimeout"), args.ReplacementTimeout, minTimeout, maxTimeout)...)
 	errs = append(errs, validateDuration(path.Child("preemptionTimeout"), args.PreemptionTimeout, minTimeout, maxTimeout)...)
 	errs = append(errs, validateDuration(path.Child("maxVictimGrace"), args.MaxVictimGrace, minTimeout, maxVictimGrace)...)
+	if args.ReservationAfter.Duration != 0 {
+		errs = append(errs, validateDuration(path.Child("reservationAfter"), args.ReservationAfter, minTimeout, maxReservationAfter)...)
+	}
+	errs = append(errs, validateDuration(path.Child("reservationTimeout"), args.ReservationTimeout, minTimeout, maxReservation)...)
+	errs = append(errs, validateReservations(path.Child("maxReservations"), args.MaxReservations)...)
+	errs = append(errs, validateReservations(path.Child("maxReservationsPerPriority"), args.MaxReservationsPerPriority)...)
+	errs = append(errs, validateReservations(path.Child("maxReservationsPerNamespace"), args.MaxReservationsPerNamespace)...)
 	return errs.ToAggregate()
+}
+
+func validateReservations(path *field.Path, n int32) field.ErrorList {
+	if n >= 1 && n <= maxReservations {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, n, fmt.Sprintf("must be from 1 to %d", maxReservations))}
 }
 
 func validateDuration(path *field.Path, d metav1.Duration, shortest, longest time.Duration) field.ErrorList {

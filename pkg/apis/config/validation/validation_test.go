@@ -28,6 +28,9 @@ func valid() *config.GangAdmissionArgs {
 		ReplacementTimeout:  metav1.Duration{Duration: 5 * time.Minute},
 		PreemptionTimeout:   metav1.Duration{Duration: 30 * time.Second},
 		MaxVictimGrace:      metav1.Duration{Duration: time.Hour},
+
+		ReservationAfter: metav1.Duration{Duration: 5 * time.Minute}, ReservationTimeout: metav1.Duration{Duration: time.Hour},
+		MaxReservations: 4, MaxReservationsPerPriority: 1, MaxReservationsPerNamespace: 1,
 	}
 }
 
@@ -36,6 +39,7 @@ func TestBoundsOfDurations(t *testing.T) {
 	tests := map[string]struct {
 		argument          func(*config.GangAdmissionArgs) *metav1.Duration
 		shortest, longest time.Duration
+		zero              bool // means that it is off
 	}{
 		"repairTimeout": {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.RepairTimeout },
@@ -73,6 +77,14 @@ func TestBoundsOfDurations(t *testing.T) {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.PreemptionTimeout },
 			shortest: time.Second, longest: time.Hour,
 		},
+		"reservationAfter": {
+			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.ReservationAfter },
+			shortest: time.Second, longest: 7 * 24 * time.Hour, zero: true,
+		},
+		"reservationTimeout": {
+			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.ReservationTimeout },
+			shortest: time.Second, longest: 24 * time.Hour,
+		},
 		"maxVictimGrace": {
 			argument: func(a *config.GangAdmissionArgs) *metav1.Duration { return &a.MaxVictimGrace },
 			shortest: time.Second, longest: 24 * time.Hour,
@@ -92,6 +104,11 @@ func TestBoundsOfDurations(t *testing.T) {
 				args := valid()
 				tt.argument(args).Duration = bad
 				err := ValidateGangAdmissionArgs(field.NewPath("args"), args)
+				if off := tt.zero && bad == 0; off && err != nil {
+					t.Errorf("%s is refused: %v", bad, err)
+				} else if off {
+					continue
+				}
 				if err == nil {
 					t.Errorf("%s is accepted", bad)
 				} else if !strings.HasPrefix(err.Error(), "args."+name+": ") {
@@ -112,6 +129,21 @@ func TestBoundsOfNumbers(t *testing.T) {
 		"1024 bindings at a time are the maximum":       {change: func(a *config.GangAdmissionArgs) { a.BindParallelism = 1024 }},
 		"a budget of 1000 placements is the minimum":    {change: func(a *config.GangAdmissionArgs) { a.PlanBudget = 1000 }},
 		"a budget as large as the type allows is valid": {change: func(a *config.GangAdmissionArgs) { a.PlanBudget = 1<<31 - 1 }},
+		"64 reservations are the maximum": {change: func(a *config.GangAdmissionArgs) {
+			a.MaxReservations, a.MaxReservationsPerPriority, a.MaxReservationsPerNamespace = 64, 64, 64
+		}},
+		"65 reservations are refused": {
+			change: func(a *config.GangAdmissionArgs) { a.MaxReservations = 65 },
+			want:   `profiles[0].pluginConfig[1].args.maxReservations: Invalid value: 65: must be from 1 to 64`,
+		},
+		"no reservation of a priority is refused": {
+			change: func(a *config.GangAdmissionArgs) { a.MaxReservationsPerPriority = 0 },
+			want:   `profiles[0].pluginConfig[1].args.maxReservationsPerPriority: Invalid value: 0: must be from 1 to 64`,
+		},
+		"less than none of a namespace is refused": {
+			change: func(a *config.GangAdmissionArgs) { a.MaxReservationsPerNamespace = -1 },
+			want:   `profiles[0].pluginConfig[1].args.maxReservationsPerNamespace: Invalid value: -1: must be from 1 to 64`,
+		},
 		"no binding at a time is refused": {
 			change: func(a *config.GangAdmissionArgs) { a.BindParallelism = 0 },
 			want:   `profiles[0].pluginConfig[1].args.bindParallelism: Invalid value: 0: must be from 1 to 1024`,

@@ -33,6 +33,12 @@ const (
 	// A mark whose signature is not valid is ignored.
 	BoundForAnnotation = "scheduling.run.ai/bound-for"
 
+	// MaxRuntimeAnnotation, on a PodGroup, is how long each of its pods runs at
+	// most, from its start: a duration such as "90m" or "12h". The scheduler does
+	// not enforce it, but plans with it: such pods may use room that a gang is
+	// promised for a later time.
+	MaxRuntimeAnnotation = "scheduling.run.ai/max-runtime"
+
 	// ReplacingAnnotation, on a PodGroup, indicates that pods of the gang are
 	// being replaced: a controller (muster-controller, during an update)
 	// deletes pods and creates others in their place. The value may be any text

@@ -349,6 +349,19 @@ type PodGroupStatus struct {
 	// +optional
 	WaitingSince *metav1.Time `json:"waitingSince,omitempty"`
 
+	// reservedSince is when room was reserved first for a gang that has waited
+	// for long, as pods end that have it. It is preserved when muster-scheduler
+	// restarts. Unset if none is.
+	// +optional
+	ReservedSince *metav1.Time `json:"reservedSince,omitempty"`
+
+	// startsBy is when such a gang starts at the latest, if the pods that it
+	// waits for end as they promise (activeDeadlineSeconds, or the annotation
+	// scheduling.run.ai/max-runtime), no node is lost, and no gang of a higher
+	// priority comes. Unset if some of them promise nothing.
+	// +optional
+	StartsBy *metav1.Time `json:"startsBy,omitempty"`
+
 	// conditions are Admitted (the minimum was bound once; stays until no pod
 	// of the gang exists) and Satisfied (the minimum is bound now); and, only
 	// while they are true, Preempting (pods of lower priority end so that the

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangadmission
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// TestAGangIsPromisedRoom: a gang needs both nodes, on which pods run. When it has waited for a second, what becomes
+// free is kept for it; what it cannot use is not.
+func TestAGangIsPromisedRoom(t *testing.T) {
+	t.Parallel()
+	soon := func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) {
+		args.ReservationAfter.Duration = time.Second
+	}
+	c := newCluster(t, soon).node(wrappers.MakeNode("n0").GPUs(8)).node(wrappers.MakeNode("n1").GPUs(8)).run()
+	for _, name := range []string{"on-n0", "on-n1"} {
+		c.pod(wrappers.MakePod(name, "ml").GPUs(8)).eventually(name+" bound", c.isBound(name))
+	}
+	c.groups.Put(wrappers.MakePodGroup("big", "ml").UID("big").Generation(1).MinMember(2).Obj())
+	c.pod(wrappers.MakePod("big-0", "ml").Gang("big").GPUs(8), wrappers.MakePod("big-1", "ml").Gang("big").GPUs(8)).refused("big")
+	c.eventually("room on two nodes is promised", func() bool {
+		f, _ := c.gangs.registry.Facts(key("big"))
+		return f.Promised != nil && len(f.Promised.Nodes) == 2
+	})
+	c.leaves("on-n0")
+	c.plain("small", 0)
+	c.rival("gang", 0)
+	c.pod(wrappers.MakePod("cpu", "ml").CPU("1")).eventually("a pod without GPUs is bound", c.isBound("cpu"))
+	c.pod(wrappers.MakePod("high", "ml").Priority(5).GPUs(4).Spec(func(s *corev1.PodSpec) { s.RestartPolicy = corev1.RestartPolicyNever })).
+		eventually("a pod of a higher priority is bound", c.isBound("high"))
+	c.deletePod("high")
+	c.leaves("on-n1")
+	c.wholeOf("big", 2)
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/muster-project/muster/pkg/backfill"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/gangs/count"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
+)
+
+// A gang that has waited for room for some time is promised some (docs/decisions, G25): an attempt that finds no plan
+// chooses it (package backfill), and it is reserved as the pods end that have it. The first gang of a priority is
+// promised room, and only a few at a time. The room is chosen anew when a better one can be had, and given up when
+// nothing of it has become free for a while.
+
+const (
+	// reviewInterval is the time after which a promise is compared with what could be promised now, if room has become
+	// free.
+	reviewInterval = 30 * time.Second
+	// captureInterval is the same for a gang of which it is not known when it starts: what becomes free on another node
+	// may be worth more than what it waits for.
+	captureInterval = time.Second
+	// unfitPause is the time after which room is chosen again for a gang that did not fit without the pods for which it
+	// may wait either.
+	unfitPause = time.Minute
+)
+
+// promise is the room that a gang is promised.
+type promise struct {
+	since    time.Time           // when the gang was promised room first
+	room     roomByNode          // what its plan needs
+	nodes    []string            // of room, sorted
+	behind   sets.Set[types.UID] // pods that have it, and had not ended when an attempt looked last
+	starts   time.Time           // when the gang starts at the latest; zero: not known
+	progress time.Time           // when a part of it became free last
+	reviewed time.Time           // when an attempt looked for a better one last
+}
+
+// PromiseEvent is what happens to the promise of a gang, with few distinct values, so that it can label a metric.
+type PromiseEvent string
+
+const (
+	PromiseMade      PromiseEvent = "made"      // room is reserved for the gang for the first time
+	PromisePlaced    PromiseEvent = "placed"    // the gang has started
+	PromiseGivenUp   PromiseEvent = "given-up"  // nothing of it has become free for Options.ReservationTimeout
+	PromiseUnfit     PromiseEvent = "unfit"     // the gang does not fit any more if the pods end for which it may wait
+	PromiseCancelled PromiseEvent = "cancelled" // the gang was deleted or changed, or preempts others
+)
+
+// PromiseSearch is what an attempt needs to choose room for its gang.
+type PromiseSearch struct {
+	Pods []backfill.Pod // for whose end the gang may wait
+	// Held is the promise that the gang has; nil: none.
+	Held *backfill.Held
+
+	running []*corev1.Pod // by ID
+	gangs   []Key         // by index of Pods: that of the pod; zero: it has none
+}
+
+// mayBePromised reports whether a gang that waits may be promised room, as far as other promises do not matter.
+func (r *Registry) mayBePromised(g *gangState) bool {
+	return r.opts.ReservationAfter > 0 && r.opts.Amount != nil && g.promise == nil && g.group != nil && g.tree != nil && !g.task.isSurplus() &&
+		g.preemption == nil && g.victimOf == nil && !r.now.Before(g.unfitUntil) && !g.completeAt.IsZero() &&
+		(!g.promisedSince.IsZero() || r.now.Sub(g.completeAt) >= r.opts.ReservationAfter)
+}
+
+// nextToBePromised returns the gang that is to be promised room next: of those of the highest priority for which there
+// may be another promise one to which an earlier process had promised room, else the first in the order of the queue.
+// One that has just given up a promise lets another one go first. The gangs are those that were refused, and one that
+// is being tried; nil: none is. nil: there is none.
+func (r *Registry) nextToBePromised(tried *gangState) (next *gangState) {
+	if len(r.promised) >= r.opts.MaxReservations.InAll {
+		return nil
+	}
+	ofPriority, ofNamespace := map[int32]int{}, map[string]int{}
+	for _, g := range r.promised {
+		ofPriority[g.priority()]++
+		ofNamespace[g.key.Namespace]++
+	}
+	consider := func(g *gangState) {
+		if r.mayBePromised(g) && ofPriority[g.priority()] < r.opts.MaxReservations.OfPriority && ofNamespace[g.key.Namespace] < r.opts.MaxReservations.OfNamespace &&
+			(next == nil || g.precedesInPromises(next)) {
+			next = g
+		}
+	}
+	for g := range r.waiting.all {
+		consider(g)
+	}
+	if tried != nil {
+		consider(tried)
+	}
+	return next
+}
+
+func (g *gangState) precedesInPromises(other *gangState) bool {
+	if a, b := g.priority(), other.priority(); a != b {
+		return a > b
+	}
+	if a, b := g.promisedSince.IsZero(), other.promisedSince.IsZero(); a != b {
+		return b
+	}
+	if g.gaveUp != other.gaveUp {
+		return other.gaveUp
+	}
+	return compareInQueue(g.leaderRank(), g.key, other.leaderRank(), other.key) < 0
+}
+
+// PodsOnNodes are the pods on the nodes of an attempt, by ID, and what each has of the resource by which nodes are
+// compared. Its methods must not call the Registry.
+type PodsOnNodes interface {
+	VisitPods(visit func(id int, pod *corev1.Pod))
+	ExtendedAmounts() func(id int) int64
+}
+
+// BeginPromise returns what an attempt that found no plan needs to choose room for its gang. nil: the gang is not
+// promised room now.
+func (r *Registry) BeginPromise(w *Work, on PodsOnNodes, now time.Time) *PromiseSearch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[w.Gang]
+	switch {
+	case g == nil || g.tree != w.Tree || w.Task.isSurplus() || g.preemption != nil:
+		return nil
+	case g.promise == nil && (!r.mayBePromised(g) || r.nextToBePromised(g) != g):
+		return nil
+	}
+	s, amount := &PromiseSearch{}, on.ExtendedAmounts()
+	if g.promise != nil {
+		s.Held = &backfill.Held{}
+	}
+	on.VisitPods(func(id int, pod *corev1.Pod) {
+		s.running = append(s.running, pod)
+		if count.PodPriority(pod) > w.Priority {
+			return // the gang does not wait for it
+		}
+		var group Key
+		p := backfill.Pod{ID: id, Amount: amount(id), Lasts: pod.Spec.RestartPolicy == corev1.RestartPolicyAlways}
+		if m := r.members[pod.UID]; m != nil {
+			group = m.gang.key
+			p.Ends = podgroup.EndsBy(pod, m.gang.group, now)
+		} else {
+			p.Ends = podgroup.EndsBy(pod, nil, now)
+		}
+		if group == g.key {
+			return // its own pods stay
+		}
+		s.Pods, s.gangs = append(s.Pods, p), append(s.gangs, group)
+		if g.promise != nil && g.promise.behind.Has(pod.UID) {
+			s.Held.Behind = append(s.Held.Behind, p)
+		}
+	})
+	return s
+}
+
+// RecordPromise records what backfill.Revise has returned for a gang: the room that it is promised from now on, or that
+// it keeps what it has.
+func (r *Registry) RecordPromise(w *Work, s *PromiseSearch, p *backfill.Promise, keep bool, now time.Time) Effects {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	g := r.gangs[w.Gang]
+	if g == nil || g.tree != w.Tree || g.plan != nil || g.preemption != nil {
+		return r.endCall(Effects{})
+	}
+	old := g.promise
+	switch {
+	case p == nil && (!keep || old == nil):
+		g.unfitUntil, g.promisedSince = now.Add(unfitPause), time.Time{}
+		if old == nil {
+			return r.endCall(Effects{})
+		}
+		r.endPromise(g, PromiseUnfit) // a node is drained, or gone
+		return r.endCall(Effects{Dirty: []Key{g.key}})
+	case p == nil:
+		if len(s.Held.Behind) < len(old.behind) {
+			old.progress = now
+		}
+		starts := s.Held.Starts(now)
+		moved := !starts.Equal(old.starts)
+		old.starts, old.reviewed = starts, now
+		old.behind = sets.New[types.UID]()
+		for _, b := range s.Held.Behind {
+			old.behind.Insert(s.running[b.ID].UID)
+		}
+		if moved { // else what is reserved stays as it is
+			r.reservePromised(g, s)
+		}
+		return r.endCall(Effects{Dirty: []Key{g.key}})
+	}
+	next := &promise{since: now, room: roomByNode{}, behind: sets.New[types.UID](), starts: p.Starts, progress: now, reviewed: now}
+	if old != nil {
+		next.since = old.since
+	} else {
+		next.since = earlier(cmp.Or(g.promisedSince, now), now)
+		r.promised = append(r.promised, g)
+		r.tellPromise(g, PromiseMade)
+		for other := range r.waiting.all {
+			other.gaveUp = other.gaveUp && other.priority() != g.priority()
+		}
+		g.gaveUp = false
+	}
+	for i := range p.Plan {
+		next.room.add(p.Plan[i].Node, r.opts.Amount(w.Classes[p.Plan[i].Pod.Class]))
+	}
+	next.nodes = slices.Sorted(maps.Keys(next.room))
+	for _, id := range p.Behind {
+		next.behind.Insert(s.running[id].UID)
+	}
+	g.promise, g.promisedSince, g.unfitUntil = next, time.Time{}, time.Time{}
+	r.reservePromised(g, s)
+	return r.endCall(Effects{Dirty: []Key{g.key}})
+}
+
+// reservePromised reserves the room that a gang is promised, in place of what was reserved for it before.
+func (r *Registry) reservePromised(g *gangState, s *PromiseSearch) {
+	p := g.promise
+	ended := r.reserved.EndOfGang(g.key, isOfGang)
+	for _, node := range p.nodes { // an order, if there are too many
+		r.reserved.Reserve(reservations.Reservation{
+			Owner: reservations.Owner{Gang: g.key, Leaf: reservations.EveryLeaf}, Node: node, Priority: g.roomPriority, Amount: *p.room[node],
+			Starts: p.starts, Promised: true,
+		}, r.now.Add(foreverReserved), r.now)
+	}
+	for i := range s.Pods {
+		pod := s.running[s.Pods[i].ID]
+		if p.room[pod.Spec.NodeName] != nil && !s.Pods[i].Ends.IsZero() && !p.starts.IsZero() {
+			r.reserved.Occupy(reservations.Asker{Gang: s.gangs[i], Ends: s.Pods[i].Ends}, pod.Spec.NodeName,
+				reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod)})
+		}
+	}
+	r.freeReserved(slices.DeleteFunc(ended, func(old *reservations.Reservation) bool { return p.room[old.Node] != nil }))
+	r.haveReserved.Store(!r.reserved.IsEmpty())
+}
+
+// foreverReserved is longer than any promise lasts: what ends it is not the time of its reservations.
+const foreverReserved = 100 * 365 * 24 * time.Hour
+
+// RecordPlainPodAssumed records that a pod without a gang, which says when it ends, was assumed on a node. What it has
+// there of room that is reserved for later does not count twice.
+func (r *Registry) RecordPlainPodAssumed(pod *corev1.Pod, node string, a reservations.Asker) {
+	if !r.haveReserved.Load() || r.opts.Amount == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reserved.Occupy(a, node, reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod)})
+}
+
+// tellPromise tells what happens to the promise of a gang.
+func (r *Registry) tellPromise(g *gangState, event PromiseEvent) {
+	if r.opts.Promised != nil {
+		r.opts.Promised(g.key, event)
+	}
+}
+
+// forgetPromise ends the promise of a gang, if it has one. Its room stays reserved.
+func (r *Registry) forgetPromise(g *gangState, why PromiseEvent) {
+	if g.promise == nil {
+		return
+	}
+	g.promise = nil
+	r.tellPromise(g, why)
+	r.promised = slices.DeleteFunc(r.promised, func(x *gangState) bool { return x == g })
+}
+
+// endPromise ends the promise of a gang. Its room is free for all.
+func (r *Registry) endPromise(g *gangState, why PromiseEvent) {
+	r.forgetPromise(g, why)
+	r.freeReserved(r.reserved.EndOfGang(g.key, isOfGang))
+}
+
+// reviewPromise ends the promise of a gang that has started, or has nothing to start any more.
+func (r *Registry) reviewPromise(g *gangState, task Task, state readiness) {
+	if g.promise == nil && g.promisedSince.IsZero() || g.plan != nil {
+		return
+	}
+	isBound := g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root())
+	if isBound || g.isSettled() && (state == idle || task.isSurplus()) {
+		g.promisedSince = time.Time{}
+		switch {
+		case g.promise == nil:
+		case isBound:
+			r.endPromise(g, PromisePlaced)
+		default:
+			r.endPromise(g, PromiseCancelled)
+		}
+	}
+}
+
+// tickPromises gives up promises of which nothing has become free for long, lets the other ones be reviewed, and the
+// gang be tried that is to be promised room next. It returns the gangs whose promises have ended.
+func (r *Registry) tickPromises(now time.Time) (ended []Key) {
+	for _, g := range slices.Clone(r.promised) {
+		p := g.promise
+		switch {
+		case g.plan != nil: // it starts
+		case !p.starts.After(now) && now.Sub(p.progress) >= r.opts.ReservationTimeout:
+			g.gaveUp = true
+			r.endPromise(g, PromiseGivenUp)
+			ended = append(ended, g.key)
+		case now.Sub(p.reviewed) >= reviewInterval && r.index.grewAt.After(p.reviewed):
+			r.tryForPromise(g)
+		}
+	}
+	if r.opts.ReservationAfter > 0 && now.Sub(r.promisesAt) >= lineInterval {
+		r.promisesAt = now
+		if g := r.nextToBePromised(nil); g != nil {
+			r.tryForPromise(g)
+		}
+	}
+	return ended
+}
+
+// retryPromised lets gangs be tried first, within the share of attempts without an event, for which it is not known
+// when they start, if room has become free: it is kept for them where that leaves them less to wait for.
+func (r *Registry) retryPromised() Effects {
+	var e Effects
+	for _, g := range slices.Clone(r.promised) {
+		p := g.promise
+		if p.starts.IsZero() && g.phase.isRefused() && r.index.grewAt.After(p.reviewed) && r.now.Sub(p.reviewed) >= captureInterval &&
+			r.waiting.withoutEvent.affords(g.wait.Took, r.now) {
+			e.add(r.retryRefused(g))
+		}
+	}
+	return e
+}
+
+// tryForPromise lets a refused gang be tried so that room is chosen for it.
+func (r *Registry) tryForPromise(g *gangState) {
+	if g.phase.isRefused() && g.wait != nil && (g.wait.Until.IsZero() || r.now.Before(g.wait.Until)) {
+		g.wait.Until = r.now
+		r.setTimer(g, r.timerOf(g))
+	}
+}

@@ -1,0 +1,403 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/muster-project/muster/pkg/backfill"
+	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
+	"github.com/muster-project/muster/test/wrappers"
+)
+
+// promiseScene has gangs of one pod that wait for room, and pods on nodes.
+type promiseScene struct {
+	*waitScene
+	running []*corev1.Pod  // on nodes, by ID
+	events  []PromiseEvent // of all gangs
+}
+
+// VisitPods implements PodsOnNodes.
+func (s *promiseScene) VisitPods(visit func(id int, pod *corev1.Pod)) {
+	for id, pod := range s.running {
+		visit(id, pod)
+	}
+}
+
+// ExtendedAmounts implements PodsOnNodes.
+func (s *promiseScene) ExtendedAmounts() func(int) int64 { return func(int) int64 { return 1 } }
+
+// newPromiseScene returns a scene with a pod on each of two nodes.
+func newPromiseScene(t *testing.T, change func(*Options)) *promiseScene {
+	s := &promiseScene{waitScene: &waitScene{t: t, now: time.Unix(1_000_000_000, 0), r: New()}}
+	o := Options{
+		ReservationAfter: 5 * time.Minute, ReservationTimeout: time.Hour, MaxReservations: MaxReservations{OfPriority: 1, OfNamespace: 4, InAll: 4},
+		Amount:   func(*corev1.Pod) reservations.Amount { return reservations.Amount{Pods: 1} },
+		Promised: func(_ Key, event PromiseEvent) { s.events = append(s.events, event) },
+	}
+	if change != nil {
+		change(&o)
+	}
+	s.r.Configure(o)
+	s.r.AddProfile(wrappers.SchedulerName)
+	s.r.SetSynced(s.now)
+	for _, node := range []string{"n1", "n2"} {
+		s.running = append(s.running, wrappers.MakePod("on-"+node, "ml").UID("on-"+node).Node(node).Obj())
+	}
+	return s
+}
+
+// arrive creates gangs that are refused: "name", "name/priority" or "namespace:name/priority".
+func (s *promiseScene) arrive(names ...string) *promiseScene {
+	s.t.Helper()
+	for _, name := range names {
+		pod := s.pod(name)
+		key := Key{Namespace: pod.Namespace, Name: pod.Name}
+		s.r.SetGroup(wrappers.MakePodGroup(key.Name, key.Namespace).UID(key.String()).MinMember(1).Obj(), s.now)
+		s.apply(s.r.SetPod(pod, s.now))
+		s.tries(name, nil)
+		s.now = s.now.Add(time.Second)
+	}
+	s.woken = nil
+	return s
+}
+
+func (s *promiseScene) pod(name string) *corev1.Pod {
+	namespace, rest, found := strings.Cut(name, ":")
+	if !found {
+		namespace, rest = "ml", name
+	}
+	rest, priority, high := strings.Cut(rest, "/")
+	p := wrappers.MakePod(rest, namespace).UID(namespace + "-" + rest).Gang(rest)
+	if high {
+		p = p.Priority(int32(len(priority)))
+	}
+	return p.Obj()
+}
+
+// tries lets an attempt of a gang be refused, and promises it room if it is to have some: what choose returns. It
+// reports whether it was to have some.
+func (s *promiseScene) tries(name string, choose func(*PromiseSearch) (*backfill.Promise, bool)) bool {
+	s.t.Helper()
+	pod := s.pod(name)
+	s.r.MayEnterQueue(pod)
+	s.r.RecordPopped(pod.UID)
+	w, why := s.r.BeginAttempt(pod)
+	if w == nil {
+		s.t.Fatalf("%s cannot be planned: %s", name, why)
+	}
+	search := s.r.BeginPromise(w, s, s.now)
+	if search != nil && choose != nil {
+		p, keep := choose(search)
+		s.apply(s.r.RecordPromise(w, search, p, keep, s.now))
+	}
+	s.apply(s.r.RecordGangRefused(w.Gang, podgroup.Refusal{Reason: "full"}, Wait{Needs: []Need{{&fakeShape{}, 1}}}, s.now))
+	return search != nil
+}
+
+// on returns a choice: room for the gang on a node, behind the pods of these IDs.
+func (s *promiseScene) on(node string, starts time.Time, behind ...int) func(*PromiseSearch) (*backfill.Promise, bool) {
+	return func(*PromiseSearch) (*backfill.Promise, bool) {
+		return &backfill.Promise{Plan: []placement.Placement{{Node: node}}, Starts: starts, Behind: behind}, false
+	}
+}
+
+func keptPromise(*PromiseSearch) (*backfill.Promise, bool) { return nil, true }
+
+func noPromise(*PromiseSearch) (*backfill.Promise, bool) { return nil, false }
+
+// ticks lets time pass, and compares which gangs are tried.
+func (s *promiseScene) ticks(d time.Duration, want ...string) *promiseScene {
+	s.t.Helper()
+	s.now = s.now.Add(d)
+	s.apply(s.r.Tick(s.now))
+	s.wants(want...)
+	return s
+}
+
+// keeps compares for whom room is reserved: "gang on node".
+func (s *promiseScene) keeps(want ...string) *promiseScene {
+	s.t.Helper()
+	got := []string{}
+	for node, list := range s.r.Reservations().ByNode() {
+		for _, x := range list {
+			got = append(got, x.Owner.Gang.Name+" on "+node)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+		s.t.Errorf("reserved (-want +got):\n%s", diff)
+	}
+	return s
+}
+
+func TestWhoIsPromisedRoom(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		options func(*Options)
+		gangs   []string
+		want    []string // in this order
+	}{
+		"the first of a priority":             {gangs: []string{"a", "b"}, want: []string{"a"}},
+		"of each priority, the highest first": {gangs: []string{"a", "b/x", "c/xx", "d/xx"}, want: []string{"c/xx", "b/x", "a"}},
+		"no more than so many":                {gangs: []string{"a", "b/x", "c/xx", "d/xxx", "e/xxxx"}, want: []string{"e/xxxx", "d/xxx", "c/xx", "b/x"}},
+		"two of a priority": {
+			options: func(o *Options) { o.MaxReservations.OfPriority = 2 },
+			gangs:   []string{"a", "b", "c"}, want: []string{"a", "b"},
+		},
+		"no more than so many of a namespace": {
+			options: func(o *Options) { o.MaxReservations.OfNamespace, o.MaxReservations.OfPriority = 1, 4 },
+			gangs:   []string{"a", "b", "other:c", "other:d"}, want: []string{"a", "other:c"},
+		},
+		"nobody": {options: func(o *Options) { o.ReservationAfter = 0 }, gangs: []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newPromiseScene(t, tc.options)
+			s.arrive(tc.gangs...)
+			s.now = s.now.Add(5*time.Minute - time.Duration(len(tc.gangs))*time.Second - time.Millisecond)
+			s.ticks(0) // the first one has not waited for so long
+			s.now = s.now.Add(10 * time.Second)
+			for _, want := range tc.want {
+				s.ticks(lineInterval, s.pod(want).Name)
+				if !s.tries(want, s.on("n1", time.Time{}, 0)) {
+					t.Fatalf("%s is promised nothing", want)
+				}
+			}
+			s.ticks(lineInterval)
+			for _, other := range tc.gangs {
+				if !slices.Contains(tc.want, other) && s.tries(other, nil) {
+					t.Errorf("%s is to be promised room", other)
+				}
+			}
+		})
+	}
+}
+
+func TestForWhomPromisedRoomIsReserved(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a", "b")
+	ends := s.now.Add(time.Hour)
+	s.now = s.now.Add(5 * time.Minute)
+	s.tries("a", s.on("n1", ends, 0))
+	list := s.r.Reservations().On("n1")
+	if len(list) != 1 {
+		t.Fatalf("%d reservations", len(list))
+	}
+	other := Key{Namespace: "ml", Name: "b"}
+	for name, tc := range map[string]struct {
+		asker reservations.Asker
+		want  bool
+	}{
+		"another gang":                     {reservations.Asker{Gang: other}, true},
+		"a higher priority":                {reservations.Asker{Gang: other, Priority: 1}, false},
+		"its refill":                       {reservations.Asker{Gang: other, Refill: true}, false},
+		"a pod":                            {reservations.Asker{}, true},
+		"what ends before the gang starts": {reservations.Asker{Gang: other, Ends: ends}, false},
+		"what ends afterwards":             {reservations.Asker{Gang: other, Ends: ends.Add(1)}, true},
+		"the gang":                         {reservations.Asker{Gang: Key{Namespace: "ml", Name: "a"}}, false},
+	} {
+		if got := list[0].Restricts(tc.asker); got != tc.want {
+			t.Errorf("%s: restricted %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+// TestAPromiseIsGivenUp: when nothing of it has become free for ReservationTimeout; then the next gang has its turn,
+// and the first one again after that.
+func TestAPromiseIsGivenUp(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a", "b")
+	s.now = s.now.Add(5 * time.Minute)
+	s.ticks(0, "a")
+	s.tries("a", s.on("n1", time.Time{}, 0, 1))
+	s.keeps("a on n1")
+	s.ticks(40 * time.Minute)
+	s.running = s.running[:1] // a pod has ended
+	s.r.RecordRoomGrowth()
+	s.ticks(reviewInterval, "a")
+	s.tries("a", keptPromise)
+	s.ticks(time.Hour - time.Second).keeps("a on n1")
+	s.ticks(time.Second).keeps()
+	s.ticks(lineInterval, "b")
+	s.tries("b", s.on("n2", time.Time{}, 0))
+	s.keeps("b on n2")
+	s.ticks(time.Hour, "a").keeps()
+	if want := []PromiseEvent{PromiseMade, PromiseGivenUp, PromiseMade, PromiseGivenUp}; !slices.Equal(s.events, want) {
+		t.Errorf("events %v, want %v", s.events, want)
+	}
+}
+
+// TestAKnownStartIsWaitedFor: as long as pods are to end as they promise, a gang does not give up its room.
+func TestAKnownStartIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a")
+	s.running[0].Spec.ActiveDeadlineSeconds = new(int64(10 * 3600))
+	s.running[0].Status.StartTime = new(metav1.NewTime(s.now))
+	starts := s.now.Add(10 * time.Hour)
+	s.now = s.now.Add(5 * time.Minute)
+	s.ticks(0, "a")
+	s.tries("a", func(search *PromiseSearch) (*backfill.Promise, bool) {
+		if !search.Pods[0].Ends.Equal(starts) || !search.Pods[1].Ends.IsZero() {
+			t.Errorf("pods end at %v and %v, want %v and an unknown time", search.Pods[0].Ends, search.Pods[1].Ends, starts)
+		}
+		return s.on("n1", starts, 0)(search)
+	})
+	s.ticks(9 * time.Hour).keeps("a on n1")
+	s.now = starts
+	// It was not kept, and nothing has become free for long. No other gang waits, so it chooses again.
+	s.ticks(0, "a").keeps()
+}
+
+func TestWhatEndsAPromise(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		end  func(s *promiseScene)
+		want PromiseEvent
+	}{
+		"the gang is bound": {func(s *promiseScene) {
+			bound := s.pod("a").DeepCopy()
+			bound.Spec.NodeName = "n2"
+			s.apply(s.r.SetPod(bound, s.now))
+		}, PromisePlaced},
+		"its pod is deleted":      {func(s *promiseScene) { s.apply(s.r.RemovePod(s.pod("a").UID, s.now)) }, PromiseCancelled},
+		"its PodGroup is deleted": {func(s *promiseScene) { s.apply(s.r.RemoveGroup(Key{Namespace: "ml", Name: "a"}, s.now)) }, PromiseCancelled},
+		"another PodGroup has its name": {func(s *promiseScene) {
+			s.apply(s.r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("other").MinMember(2).Obj(), s.now))
+		}, PromiseCancelled},
+		"it needs more pods than there are": {func(s *promiseScene) {
+			s.apply(s.r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("ml/a").Generation(2).MinMember(2).Obj(), s.now))
+		}, PromiseCancelled},
+		"it fits nowhere any more": {func(s *promiseScene) { s.tries("a", noPromise) }, PromiseUnfit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newPromiseScene(t, nil).arrive("a", "b")
+			s.now = s.now.Add(5 * time.Minute)
+			s.tries("a", s.on("n1", time.Time{}, 0))
+			s.keeps("a on n1")
+			tc.end(s)
+			s.keeps()
+			if want := []PromiseEvent{PromiseMade, tc.want}; !slices.Equal(s.events, want) {
+				t.Errorf("events %v, want %v", s.events, want)
+			}
+		})
+	}
+}
+
+// TestANodeOfAPromiseIsGone: its room is free for all; when room becomes free anywhere, the gang chooses again.
+func TestANodeOfAPromiseIsGone(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a", "b")
+	s.now = s.now.Add(5 * time.Minute)
+	s.tries("a", s.on("n1", time.Time{}, 0))
+	s.r.RemoveNode("n1")
+	s.keeps().after(time.Second)
+	s.r.beginCall(s.now)
+	s.r.RecordRoomGrowth()
+	s.ticks(reviewInterval, "a")
+	s.tries("a", s.on("n2", time.Time{}, 1))
+	s.keeps("a on n2")
+}
+
+// TestTheClockSteps: a clock that is set back, or forward by hours, ends no promise for which pods are to end, and
+// makes none early.
+func TestTheClockSteps(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a")
+	s.ticks(-time.Hour).ticks(time.Hour)
+	if s.tries("a", nil) {
+		t.Error("it is to be promised room before it has waited for five minutes")
+	}
+	s.now = s.now.Add(5 * time.Minute)
+	starts := s.now.Add(10 * time.Hour)
+	s.tries("a", s.on("n1", starts, 0))
+	s.ticks(-8 * time.Hour).keeps("a on n1")
+	s.ticks(16 * time.Hour).keeps("a on n1")
+	s.ticks(-8 * time.Hour).keeps("a on n1")
+}
+
+// TestWhatBecomesFreeElsewhere: if it is not known when a gang starts, it is tried first whenever room becomes free.
+func TestWhatBecomesFreeElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a", "b")
+	s.now = s.now.Add(5 * time.Minute)
+	s.ticks(0, "a")
+	s.tries("a", s.on("n1", time.Time{}, 0))
+	s.after(captureInterval)
+	s.changes(nil).wants() // nothing has become free
+	s.r.beginCall(s.now)
+	s.r.RecordRoomGrowth()
+	s.changes(nil).wants("a")
+	s.tries("a", s.on("n2", time.Time{}, 1))
+	s.keeps("a on n2")
+	s.after(captureInterval / 2)
+	s.r.beginCall(s.now)
+	s.r.RecordRoomGrowth()
+	s.changes(nil).wants() // a moment ago
+}
+
+// TestPassingPodsOccupyTheirRoom: a pod that ends before a gang starts has its part of what is reserved for it.
+func TestPassingPodsOccupyTheirRoom(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a", "b")
+	s.now = s.now.Add(5 * time.Minute)
+	starts := s.now.Add(time.Hour)
+	s.tries("a", s.on("n1", starts))
+	pod := wrappers.MakePod("plain", "ml").UID("plain").Obj()
+	s.r.RecordPlainPodAssumed(pod, "n1", reservations.Asker{Ends: starts})
+	rest := func() int64 {
+		amount := s.r.Reservations().On("n1")[0].Rest(func(types.UID) bool { return true })
+		return amount.Pods
+	}
+	if rest() != 0 {
+		t.Error("the pod has no part of what is reserved")
+	}
+	s.tries("a", s.on("n1", starts)) // the room is reserved anew
+	if rest() != 1 {
+		t.Error("a pod has a part of what is reserved, and is on no node")
+	}
+}
+
+// TestAPromiseSurvivesARestart: a gang to which an earlier process had promised room, as its status says, comes before
+// others of its priority, and at once.
+func TestAPromiseSurvivesARestart(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil)
+	s.arrive("a")
+	since := s.now.Add(-time.Hour)
+	group := wrappers.MakePodGroup("b", "ml").UID("ml/b").MinMember(1).Obj()
+	group.Status.ReservedSince = new(metav1.NewTime(since))
+	s.apply(s.r.SetPod(s.pod("b"), s.now))
+	s.apply(s.r.SetGroup(group, s.now))
+	reserved := func() *podgroup.Promised {
+		facts, _ := s.r.Facts(Key{Namespace: "ml", Name: "b"})
+		return facts.Promised
+	}
+	if diff := cmp.Diff(&podgroup.Promised{Since: since}, reserved()); diff != "" {
+		t.Errorf("before its first attempt (-want +got):\n%s", diff)
+	}
+	if !s.tries("b", nil) {
+		t.Error("it is not to be promised room at once")
+	}
+	s.woken = nil
+	s.now = s.now.Add(6 * time.Minute)
+	s.ticks(0, "b")
+	if s.tries("a", nil) {
+		t.Error("another gang is to be promised room before")
+	}
+	s.tries("b", s.on("n1", time.Time{}, 0))
+	if diff := cmp.Diff(&podgroup.Promised{Since: since, Nodes: []string{"n1"}}, reserved()); diff != "" {
+		t.Errorf("afterwards (-want +got):\n%s", diff)
+	}
+}
