@@ -81,6 +81,31 @@ func (in *GangAdmissionArgs) DeepCopyInto(out *GangAdmissionArgs) {
 		*out = new(metav1.Duration)
 		**out = **in
 	}
+	if in.ReservationAfter != nil {
+		in, out := &in.ReservationAfter, &out.ReservationAfter
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.ReservationTimeout != nil {
+		in, out := &in.ReservationTimeout, &out.ReservationTimeout
+		*out = new(metav1.Duration)
+		**out = **in
+	}
+	if in.MaxReservations != nil {
+		in, out := &in.MaxReservations, &out.MaxReservations
+		*out = new(int32)
+		**out = **in
+	}
+	if in.MaxReservationsPerPriority != nil {
+		in, out := &in.MaxReservationsPerPriority, &out.MaxReservationsPerPriority
+		*out = new(int32)
+		**out = **in
+	}
+	if in.MaxReservationsPerNamespace != nil {
+		in, out := &in.MaxReservationsPerNamespace, &out.MaxReservationsPerNamespace
+		*out = new(int32)
+		**out = **in
+	}
 	if in.RankOrder != nil {
 		in, out := &in.RankOrder, &out.RankOrder
 		*out = new(bool)

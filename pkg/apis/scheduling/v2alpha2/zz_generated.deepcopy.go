@@ -170,6 +170,14 @@ func (in *PodGroupStatus) DeepCopyInto(out *PodGroupStatus) {
 		in, out := &in.WaitingSince, &out.WaitingSince
 		*out = (*in).DeepCopy()
 	}
+	if in.ReservedSince != nil {
+		in, out := &in.ReservedSince, &out.ReservedSince
+		*out = (*in).DeepCopy()
+	}
+	if in.StartsBy != nil {
+		in, out := &in.StartsBy, &out.StartsBy
+		*out = (*in).DeepCopy()
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]v1.Condition, len(*in))
