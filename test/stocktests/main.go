@@ -49,7 +49,8 @@ var folders = []string{
 
 // leftOut is a pattern of tests with feature gates with which muster-scheduler does not start (docs/configuration.md):
 // groups of pods, and resizes that preempt; and of those that bring a DefaultPreemption of their own.
-const leftOut = "^TestAsyncPreemption$|^TestPreemptionAndNominatedNodeNameScenarios$|^TestDeferredResize|^TestPreemption$/(pod_group|CPG)|^TestCoreResourceEnqueue$/GangScheduling"
+const leftOut = "^TestAsyncPreemption$|^TestPreemptionAndNominatedNodeNameScenarios$|^TestDeferredResize|^TestPreemption$/(pod_group|CPG)|" +
+	"^TestInterPodAffinityPreemption$/genericWorkloadEnabled:_true|^TestCoreResourceEnqueue$/GangScheduling"
 
 func main() {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
