@@ -168,7 +168,10 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 	klog.FromContext(ctx).Info("Starting muster-scheduler", "version", version.String())
 	go func() {
 		waitForAPIServer(ctx, config.Client.Discovery().RESTClient(), apiServerPoll, apiServerUnready)
-		if gate, err := kubescheduler.UnservedGate(gates.Enabled, config.Client.Discovery()); err == nil && gate != "" {
+		ask := func() (featuregate.Feature, error) {
+			return kubescheduler.UnservedGate(gates.Enabled, config.Client.Discovery())
+		}
+		if gate := waitForGate(ctx, ask, apiServerPoll, apiServerUnready); gate != "" {
 			klog.FromContext(ctx).Error(nil, "The API server did not answer at the start, and does not serve what a feature gate needs: starting again without it", "gate", gate)
 			klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 
 	"github.com/muster-project/muster/pkg/scheduler/report"
@@ -76,6 +77,29 @@ func waitForAPIServer(ctx context.Context, server rest.Interface, poll, unready 
 		}
 		return answered >= unready, nil
 	})
+}
+
+// waitForGate returns the feature gate that the API server does not serve, "" if there is none, as soon as ask says it
+// (kubescheduler.UnservedGate), or ctx ends. An API server that has just started may refuse to answer, since it has not
+// read its own roles; one that refuses for the time unready is taken to serve all.
+func waitForGate(ctx context.Context, ask func() (featuregate.Feature, error), poll, unready time.Duration) (gate featuregate.Feature) {
+	logger := klog.FromContext(ctx)
+	logged, refused := false, time.Duration(0)
+	_ = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
+		var err error
+		if gate, err = ask(); err == nil {
+			return true, nil
+		}
+		if !logged {
+			logged = true
+			logger.Info("Waiting for the API server to say what it serves", "reason", err)
+		}
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			refused += poll
+		}
+		return refused >= unready, nil
+	})
+	return gate
 }
 
 // logServerSkew logs if Muster is not made for the version of the API server.

@@ -5,15 +5,20 @@ package scheduler
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/kubernetes/pkg/features"
 
 	"github.com/muster-project/muster/pkg/scheduler/report"
 )
@@ -49,6 +54,41 @@ func TestWaitForAPIServer(t *testing.T) {
 			waitForAPIServer(context.Background(), client.Discovery().RESTClient(), time.Millisecond, 4*time.Millisecond)
 			if got := requests.Load(); got != tc.want {
 				t.Errorf("%d requests, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestWaitForGate: the scheduler learns what the API server does not serve although that does not answer at first; its
+// informers would wait for ever otherwise.
+func TestWaitForGate(t *testing.T) {
+	t.Parallel()
+	const none, rules = featuregate.Feature(""), features.DRADeviceTaintRules
+	forbidden := fmt.Errorf("reading: %w", apierrors.NewForbidden(schema.GroupResource{}, "", nil))
+	for name, tc := range map[string]struct {
+		answers []error // the last one for ever
+		gate    featuregate.Feature
+		want    featuregate.Feature
+		asked   int
+	}{
+		"a server that answers is asked once":             {[]error{nil}, rules, rules, 1},
+		"as is one that serves all":                       {[]error{nil}, none, none, 1},
+		"one that does not answer is asked again":         {[]error{io.EOF, io.EOF, io.EOF, io.EOF, io.EOF, nil}, rules, rules, 6},
+		"as is one that has not read its own roles yet":   {[]error{forbidden, forbidden, nil}, rules, rules, 3},
+		"one that refuses all the time is taken as newer": {[]error{io.EOF, forbidden}, rules, none, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := 0
+			got := waitForGate(t.Context(), func() (featuregate.Feature, error) {
+				asked++
+				if err := tc.answers[min(asked, len(tc.answers))-1]; err != nil {
+					return "", err
+				}
+				return tc.gate, nil
+			}, time.Millisecond, 4*time.Millisecond)
+			if got != tc.want || asked != tc.asked {
+				t.Errorf("gate %q after %d questions, want %q after %d", got, asked, tc.want, tc.asked)
 			}
 		})
 	}
