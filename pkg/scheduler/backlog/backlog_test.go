@@ -23,7 +23,7 @@ func TestEventsAfterAFailedPlan(t *testing.T) {
 	assumed := wrappers.MakePod("own", "ml").UID("own").Gang("failed").Node("n").Obj()
 	other := wrappers.MakePod("other", "ml").UID("other").Gang("other").Node("n").Obj()
 	plain := wrappers.MakePod("plain", "ml").UID("plain").Node("n").Obj()
-	released := fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Delete}
+	released := fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}
 	for name, tc := range map[string]struct {
 		observe func(b *Backlog)
 		want    bool
@@ -34,10 +34,10 @@ func TestEventsAfterAFailedPlan(t *testing.T) {
 		"a pod of another gang is removed":     {observe: func(b *Backlog) { b.Observe(released, other, nil) }, want: true},
 		"its own pod is released, one removed": {observe: func(b *Backlog) { b.Observe(released, assumed, nil); b.Observe(released, other, nil) }, want: true},
 		"the status of a pod changes": {observe: func(b *Backlog) {
-			b.Observe(fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Update}, plain, plain)
+			b.Observe(fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Update}, plain, plain)
 		}},
 		"a pod is bound": {observe: func(b *Backlog) {
-			b.Observe(fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Add}, nil, plain)
+			b.Observe(fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add}, nil, plain)
 		}},
 		"a node is added": {observe: func(b *Backlog) {
 			b.Observe(fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, &corev1.Node{})

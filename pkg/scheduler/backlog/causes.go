@@ -52,7 +52,7 @@ func causesOf(event fwk.ClusterEvent, oldObj, newObj any) causes {
 	switch event.Resource {
 	case fwk.Node:
 		return moreRoom | otherPods | otherNodes
-	case fwk.Pod, "AssignedPod":
+	case fwk.Pod, fwk.AssignedPod:
 		old, _ := oldObj.(*corev1.Pod)
 		updated, _ := newObj.(*corev1.Pod)
 		switch {

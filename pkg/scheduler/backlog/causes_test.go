@@ -18,7 +18,7 @@ func TestCausesOfEvents(t *testing.T) {
 	t.Parallel()
 	bound, waiting, nominated := wrappers.MakePod("p", "ml").Node("n").Obj(), wrappers.MakePod("p", "ml").Obj(), wrappers.MakePod("p", "ml").Obj()
 	nominated.Status.NominatedNodeName = "n"
-	assignedPodDelete := fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Delete}
+	assignedPodDelete := fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Delete}
 	node := wrappers.MakeNode("n").Obj()
 	for name, tc := range map[string]struct {
 		event    fwk.ClusterEvent
@@ -28,11 +28,11 @@ func TestCausesOfEvents(t *testing.T) {
 		"a node is added":             {fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Add}, nil, node, moreRoom | otherPods | otherNodes},
 		"a bound pod is deleted":      {assignedPodDelete, bound, nil, moreRoom | otherPods},
 		"a nominated pod is deleted":  {assignedPodDelete, nominated, nil, nominationGone},
-		"a pod is bound":              {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Add}, nil, bound, boundPod},
+		"a pod is bound":              {fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Add}, nil, bound, boundPod},
 		"an assumed pod is deleted":   {assignedPodDelete, waiting, nil, moreRoom | otherPods},
-		"a pod reduces its requests":  {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodScaleDown}, bound, bound, moreRoom | otherPods},
-		"a pod's status changes":      {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.Update}, bound, bound, otherPods},
-		"a pod's labels change":       {fwk.ClusterEvent{Resource: "AssignedPod", ActionType: fwk.UpdatePodLabel}, bound, bound, otherPods},
+		"a pod reduces its requests":  {fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.UpdatePodScaleDown}, bound, bound, moreRoom | otherPods},
+		"a pod's status changes":      {fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.Update}, bound, bound, otherPods},
+		"a pod's labels change":       {fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.UpdatePodLabel}, bound, bound, otherPods},
 		"a claim changes":             {fwk.ClusterEvent{Resource: fwk.ResourceClaim, ActionType: fwk.Update}, nil, nil, otherClaims},
 		"a DeviceClass is added":      {fwk.ClusterEvent{Resource: fwk.DeviceClass, ActionType: fwk.Add}, nil, nil, otherClaims | moreRoom},
 		"a volume is added":           {fwk.ClusterEvent{Resource: fwk.PersistentVolume, ActionType: fwk.Add}, nil, nil, otherVolumes},

@@ -45,7 +45,7 @@ const (
 // objectTopics returns the topics of an event, beside those of the labels of pods.
 func objectTopics(event fwk.ClusterEvent, oldObj, newObj any) []gangs.Topic {
 	switch event.Resource {
-	case fwk.Pod, "AssignedPod":
+	case fwk.Pod, fwk.AssignedPod:
 		if pod, ok := oldObj.(*corev1.Pod); ok && newObj == nil {
 			return append(releasedPorts(pod), releasedVolumes(pod)...)
 		}
