@@ -24,8 +24,8 @@ type Options struct {
 	Dir string
 	// BinDir is the directory of etcd, kube-apiserver and the other programs. Empty: bin/ of this repository.
 	BinDir string
-	// Kubernetes is the minor version, "1.37", of kube-apiserver and kube-controller-manager, whose programs have it in
-	// their name (hack/controlplane-1.37). Empty: what CONTROLPLANE_KUBERNETES in the environment says, or that of
+	// Kubernetes is the minor version, "1.36", of kube-apiserver and kube-controller-manager, whose programs have it in
+	// their name (hack/controlplane-1.36). Empty: what CONTROLPLANE_KUBERNETES in the environment says, or that of
 	// hack/controlplane.
 	Kubernetes string
 
