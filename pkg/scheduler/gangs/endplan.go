@@ -63,7 +63,7 @@ func (r *Registry) AbortPlanOf(uid types.UID, cause AbortCause, reason string, n
 	if p == nil || p.open || p.aborted {
 		return Effects{}
 	}
-	return r.abortAndPause(p, cause, reason, now)
+	return r.endCall(r.abortAndPause(p, cause, reason, now))
 }
 
 // notPlaced is the reason of a plan of which a member has no node after its cycle.
@@ -83,17 +83,18 @@ func (r *Registry) AbortUnplaced(uid types.UID, why string, now time.Time) Effec
 	if s := p.member(uid); s.assumed || s.settled {
 		return Effects{}
 	}
-	return r.abortAndPause(p, AbortRefused, notPlaced+": "+why, now)
+	return r.endCall(r.abortAndPause(p, AbortRefused, notPlaced+": "+why, now))
 }
 
+// abortAndPause is abortPlan, and delays the next plan. If members are assumed, their last release does that.
 func (r *Registry) abortAndPause(p *Plan, cause AbortCause, reason string, now time.Time) Effects {
 	g := p.gang
 	r.abortPlan(p, cause, reason)
 	if g.plan != nil {
-		return r.endCall(Effects{Dirty: []Key{g.key}})
+		return Effects{Dirty: []Key{g.key}}
 	}
 	g.backOff(p, now)
-	return r.endCall(r.evaluate(g, now))
+	return r.evaluate(g, now)
 }
 
 // abortPlan ends a plan whose barrier has not opened. Members that were not assumed are free immediately, the others

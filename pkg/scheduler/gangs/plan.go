@@ -163,9 +163,10 @@ func (r *Registry) NextMember() *corev1.Pod {
 	for p := r.committing; p != nil; p = r.committing {
 		if last := p.handed - 1; last >= 0 && !p.members[last].assumed && !p.members[last].settled {
 			g := p.gang
-			r.abortPlan(p, AbortRefused, notPlaced)
-			g.backOff(p, p.progress)
-			r.reindex(g)
+			if r.abortPlan(p, AbortRefused, notPlaced); g.plan == nil { // else the last release of a member counts the failure
+				g.backOff(p, p.progress)
+				r.reindex(g)
+			}
 			continue
 		}
 		for p.next < len(p.members) && (p.members[p.next].assumed || p.skipsNext(r.now)) {

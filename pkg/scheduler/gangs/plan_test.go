@@ -527,6 +527,29 @@ func TestMarkNamesGroupSizeAndMembers(t *testing.T) {
 	}
 }
 
+// TestAPlanFailsOnce: a plan that is aborted while members are assumed is one failure, however it ended; events end the
+// pauses after the first few.
+func TestAPlanFailsOnce(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]func(s *story){
+		"a node refused a member":                  func(s *story) { s.r.AbortPlanOf("b", AbortRefused, "node n refused", s.now) },
+		"a member's cycle failed without a report": func(s *story) { _, _ = s.r.NextMember(), s.r.NextMember() },
+		"no member for a while":                    func(s *story) { s.after(commitTimeout + 1) },
+		"a volume cannot be provisioned":           func(s *story) { s.assumes("b").releases("b") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := begin(t).group(podGroup().MinMember(2)).members("a", "b").leads("a").commits("a", "b").assumes("a")
+			fails(s)
+			s.releases("a")
+			if f, _ := s.r.Facts(gangG); f.Failures != 1 {
+				t.Errorf("%d failures, want one", f.Failures)
+			}
+			s.after(minBackoff).wantLeader("a")
+		})
+	}
+}
+
 // Facts have the cause of the last plan that failed, whether it was aborted or a binding was refused, and since when
 // plans fail.
 func TestFactsHaveTheCauseOfTheLastFailure(t *testing.T) {

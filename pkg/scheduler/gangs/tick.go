@@ -13,10 +13,7 @@ func (r *Registry) Tick(now time.Time) Effects {
 	var e Effects
 	if p := r.committing; p != nil && now.Sub(p.progress) > commitTimeout {
 		// This is only possible if members come through the queue by themselves, and one of them never does.
-		g := p.gang
-		r.abortPlan(p, AbortLate, "a member did not leave the queue in time")
-		g.backOff(p, now)
-		e.add(r.evaluate(g, now))
+		e.add(r.abortAndPause(p, AbortLate, "a member did not leave the queue in time", now))
 	}
 	e.add(r.endDoomedPlans(now))
 	for len(r.vanishedInOrder) > 0 && now.Sub(r.vanishedInOrder[0].since) >= departure {
