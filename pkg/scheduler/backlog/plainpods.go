@@ -97,10 +97,20 @@ func (x *plainPods) wake(raised []gangs.Shape, now time.Time) []*corev1.Pod {
 			return cmp.Or(cmp.Compare(corev1helpers.PodPriority(b.pod), corev1helpers.PodPriority(a.pod)), a.since.Compare(b.since),
 				cmp.Compare(a.pod.UID, b.pod.UID))
 		})
-		for _, p := range asleep[:min(n, len(asleep))] {
-			if x.fits(at, AskerOf(p.pod, now)) <= shape.woken {
+		refused, earliest := false, time.Time{} // whether one found no room, and the earliest end of these; zero: none tells it
+		for _, p := range asleep {
+			if n == 0 {
+				break
+			}
+			a := AskerOf(p.pod, now)
+			if refused && (a.Ends.IsZero() || !earliest.IsZero() && !a.Ends.Before(earliest)) {
+				continue // its priority is not higher, and it does not end before either
+			}
+			if x.fits(at, a) <= shape.woken {
+				refused, earliest = true, a.Ends
 				continue // others may end before the room is needed that is reserved from this one
 			}
+			n--
 			p.woken = now
 			shape.woken++
 			out = append(out, p.pod)

@@ -3,6 +3,7 @@
 package backlog
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,5 +52,44 @@ func TestAsManyPodsAreWokenAsFit(t *testing.T) {
 	}
 	if len(x.pods)+len(x.byShape) != 0 || released != 4 {
 		t.Errorf("%d pods and %d shapes are left, %d released, want 0, 0 and 4", len(x.pods), len(x.byShape), released)
+	}
+}
+
+// TestPodsThatEndInTimeAreWoken: room is reserved for a gang that starts in an hour. Those that end before are woken,
+// however many pods come before them that do not, and nobody asks for each of these.
+func TestPodsThatEndInTimeAreWoken(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	asked := 0
+	x := newPlainPods(func(at gangs.Shape, a reservations.Asker) int {
+		if asked++; a.Ends.IsZero() || a.Ends.After(start.Add(time.Hour)) {
+			return 0
+		}
+		return at.FittingPods()
+	})
+	at := &fakeShape{fits: 2}
+	add := func(name string, age, seconds int64) {
+		pod := wrappers.MakePod(name, "ml").UID(name).Obj()
+		if seconds > 0 {
+			pod.Spec.ActiveDeadlineSeconds = &seconds
+		}
+		x.add(pod, at, start.Add(-time.Duration(age)*time.Second), func() {})
+	}
+	for i := range int64(100) {
+		add(fmt.Sprint("endless-", i), 1000+i, 0)
+		add(fmt.Sprint("long-", i), 500+i, 7200+i)
+	}
+	add("short-1", 3, 3600)
+	add("short-2", 2, 60)
+	add("short-3", 1, 60)
+	got := []string{}
+	for _, p := range x.wake([]gangs.Shape{at}, start) {
+		got = append(got, p.Name)
+	}
+	if diff := cmp.Diff([]string{"short-1", "short-2"}, got); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
+	}
+	if asked > 110 {
+		t.Errorf("asked %d times what fits for 203 pods", asked)
 	}
 }

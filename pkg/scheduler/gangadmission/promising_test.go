@@ -9,8 +9,30 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/muster-project/muster/pkg/apis/config"
+	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/wrappers"
 )
+
+// TestAGangWithAnExtenderDoesNotBlockReservations: it is promised none, and the gang behind it has its turn.
+func TestAGangWithAnExtenderDoesNotBlockReservations(t *testing.T) {
+	t.Parallel()
+	soon := func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) {
+		args.ReservationAfter.Duration = time.Second
+	}
+	extender := &fakeapi.Extender{Answer: func(_ string, _ *corev1.Pod, nodes []string) any {
+		return fakeapi.Accepted(nodes, func(string) string { return "" })
+	}}
+	c := newCluster(t, soon, extended(extender, managesWidgets)).node(wrappers.MakeNode("n0").GPUs(8)).run()
+	c.pod(wrappers.MakePod("on-n0", "ml").GPUs(8)).eventually("on-n0 bound", c.isBound("on-n0"))
+	c.withWidgets("odd", 1)
+	c.refused("odd")
+	c.groups.Put(wrappers.MakePodGroup("big", "ml").UID("big").Generation(1).MinMember(1).Obj())
+	c.pod(wrappers.MakePod("big-0", "ml").Gang("big").GPUs(8)).refused("big")
+	c.eventually("room is promised", func() bool {
+		f, _ := c.gangs.registry.Facts(key("big"))
+		return f.Promised != nil && len(f.Promised.Nodes) == 1
+	})
+}
 
 // TestAGangIsPromisedRoom: a gang needs both nodes, on which pods run. When it has waited for a second, what becomes
 // free is kept for it; what it cannot use is not.

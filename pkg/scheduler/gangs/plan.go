@@ -141,6 +141,7 @@ func (r *Registry) CommitPlan(w *Work, placements []placement.Placement, now tim
 	g.assignMark(p)
 	g.recordUnits(p)
 	g.plan, r.committing = p, p
+	g.outdatePromise()
 	g.refusedAt, g.refusal, g.hopeless.refused = time.Time{}, podgroup.Refusal{}, ""
 	g.passed = 0 // after single pods, units come next
 	g.cuts = 0

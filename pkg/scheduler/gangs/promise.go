@@ -31,7 +31,7 @@ const (
 	// may be worth more than what it waits for.
 	captureInterval = time.Second
 	// unfitPause is the time after which room is chosen again for a gang that did not fit without the pods for which it
-	// may wait either.
+	// may wait either, or of which this could not be told.
 	unfitPause = time.Minute
 )
 
@@ -44,6 +44,7 @@ type promise struct {
 	starts   time.Time           // when the gang starts at the latest; zero: not known
 	progress time.Time           // when a part of it became free last
 	reviewed time.Time           // when an attempt looked for a better one last
+	outdated bool                // what is reserved may not be what the gang needs any more: it is chosen anew
 }
 
 // PromiseEvent is what happens to the promise of a gang, with few distinct values, so that it can label a metric.
@@ -71,6 +72,7 @@ type PromiseSearch struct {
 func (r *Registry) mayBePromised(g *gangState) bool {
 	return r.opts.ReservationAfter > 0 && r.opts.Amount != nil && g.promise == nil && g.group != nil && g.tree != nil && !g.task.isSurplus() &&
 		g.preemption == nil && g.victimOf == nil && !r.now.Before(g.unfitUntil) && !g.completeAt.IsZero() &&
+		!g.numbers.Bound.Satisfied(g.tree.Root()) && // else it runs, and lacks only a part of a sub-group above the minimum
 		(!g.promisedSince.IsZero() || r.now.Sub(g.completeAt) >= r.opts.ReservationAfter)
 }
 
@@ -100,6 +102,14 @@ func (r *Registry) nextToBePromised(tried *gangState) (next *gangState) {
 		consider(tried)
 	}
 	return next
+}
+
+// passPromise lets other gangs have their turn if the attempt of a gang has ended that was to be promised room, and did
+// not come to choose any: for example because its topology is not known, or an HTTP extender filters its nodes.
+func (r *Registry) passPromise(g *gangState) {
+	if r.mayBePromised(g) && r.nextToBePromised(g) == g {
+		g.unfitUntil = r.now.Add(unfitPause)
+	}
 }
 
 func (g *gangState) precedesInPromises(other *gangState) bool {
@@ -136,7 +146,7 @@ func (r *Registry) BeginPromise(w *Work, on PodsOnNodes, now time.Time) *Promise
 		return nil
 	}
 	s, amount := &PromiseSearch{}, on.ExtendedAmounts()
-	if g.promise != nil {
+	if g.promise != nil && !g.promise.outdated {
 		s.Held = &backfill.Held{}
 	}
 	on.VisitPods(func(id int, pod *corev1.Pod) {
@@ -156,7 +166,7 @@ func (r *Registry) BeginPromise(w *Work, on PodsOnNodes, now time.Time) *Promise
 			return // its own pods stay
 		}
 		s.Pods, s.gangs = append(s.Pods, p), append(s.gangs, group)
-		if g.promise != nil && g.promise.behind.Has(pod.UID) {
+		if s.Held != nil && g.promise.behind.Has(pod.UID) {
 			s.Held.Behind = append(s.Held.Behind, p)
 		}
 	})
@@ -234,7 +244,7 @@ func (r *Registry) reservePromised(g *gangState, s *PromiseSearch) {
 	}
 	for i := range s.Pods {
 		pod := s.running[s.Pods[i].ID]
-		if p.room[pod.Spec.NodeName] != nil && !s.Pods[i].Ends.IsZero() && !p.starts.IsZero() {
+		if p.room[pod.Spec.NodeName] != nil && s.Pods[i].Ends.After(r.now) && !p.starts.IsZero() { // those that are overdue are not waited for
 			r.reserved.Occupy(reservations.Asker{Gang: s.gangs[i], Ends: s.Pods[i].Ends}, pod.Spec.NodeName,
 				reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod)})
 		}
@@ -261,6 +271,14 @@ func (r *Registry) RecordPlainPodAssumed(pod *corev1.Pod, node string, a reserva
 func (r *Registry) tellPromise(g *gangState, event PromiseEvent) {
 	if r.opts.Promised != nil {
 		r.opts.Promised(g.key, event)
+	}
+}
+
+// outdatePromise lets the room be chosen anew that a gang is promised, if it is, because the gang has changed, or has
+// taken a part of it.
+func (g *gangState) outdatePromise() {
+	if g.promise != nil {
+		g.promise.outdated = true
 	}
 }
 

@@ -369,6 +369,146 @@ func TestPassingPodsOccupyTheirRoom(t *testing.T) {
 	}
 }
 
+// TestAnOverduePodHasNoPartOfWhatIsReserved: what a gang waits for ends as promised. A pod beside it that runs longer than
+// it promised is not waited for, so it has none of the room that becomes free.
+func TestAnOverduePodHasNoPartOfWhatIsReserved(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a")
+	s.now = s.now.Add(5 * time.Minute)
+	starts := s.now.Add(time.Hour)
+	for i, runtime := range []int64{3600, 60} {
+		s.running[i].Spec.NodeName = "n1"
+		s.running[i].Spec.ActiveDeadlineSeconds = &runtime
+	}
+	s.running[0].Status.StartTime = new(metav1.NewTime(s.now))
+	s.running[1].Status.StartTime = new(metav1.NewTime(s.now.Add(-time.Hour)))
+	s.tries("a", s.on("n1", starts, 0))
+	rest := s.r.Reservations().On("n1")[0].Rest(func(uid types.UID) bool { return uid == s.running[1].UID })
+	if rest.Pods != 1 {
+		t.Errorf("room for %d pods is kept when the pod has ended that the gang waits for, want 1", rest.Pods)
+	}
+}
+
+// TestAGangWhoseMinimumRunsIsPromisedNothing: not for a torn sub-group above the minimum either, and it does not keep
+// others from being promised room.
+func TestAGangWhoseMinimumRunsIsPromisedNothing(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil)
+	key := Key{Namespace: "ml", Name: "torn"}
+	s.r.SetGroup(wrappers.MakePodGroup(key.Name, key.Namespace).UID("torn").MinSubGroup(1).SubGroup("x", 1).SubGroup("y", 2).Obj(), s.now)
+	member := func(name, leaf string) *wrappers.PodWrapper {
+		return wrappers.MakePod(name, "ml").UID(name).Gang(key.Name).SubGroup(leaf)
+	}
+	waits := member("y1", "y").Obj()
+	for _, pod := range []*corev1.Pod{member("x0", "x").Node("n1").Obj(), member("y0", "y").Node("n2").Obj(), waits} {
+		s.apply(s.r.SetPod(pod, s.now))
+	}
+	s.now = s.now.Add(time.Second)
+	s.arrive("b")
+	s.now = s.now.Add(5 * time.Minute)
+	s.r.MayEnterQueue(waits)
+	s.r.RecordPopped(waits.UID)
+	w, why := s.r.BeginAttempt(waits)
+	if w == nil || w.Task != Refill {
+		t.Fatalf("no attempt for the torn sub-group: %s", why)
+	}
+	if s.r.BeginPromise(w, s, s.now) != nil {
+		t.Error("it is to be promised room")
+	}
+	s.apply(s.r.RecordGangRefused(w.Gang, podgroup.Refusal{Reason: "full"}, Wait{Needs: []Need{{&fakeShape{}, 1}}}, s.now))
+	if !s.tries("b", nil) {
+		t.Error("the gang behind it is not to be promised room")
+	}
+}
+
+// TestAGangForWhichNoRoomIsChosenBlocksNobody: its attempts end before.
+func TestAGangForWhichNoRoomIsChosenBlocksNobody(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a", "b")
+	s.now = s.now.Add(5 * time.Minute)
+	s.ticks(0, "a")
+	pod := s.pod("a")
+	refused := func(again time.Time) {
+		s.r.MayEnterQueue(pod)
+		s.r.RecordPopped(pod.UID)
+		w, why := s.r.BeginAttempt(pod)
+		if w == nil {
+			t.Fatal(why)
+		}
+		s.apply(s.r.RecordGangRefused(w.Gang, podgroup.Refusal{Reason: "unknown"}, Wait{Needs: []Need{{&fakeShape{}, 1}}, Again: again}, s.now))
+	}
+	refused(s.now.Add(time.Second)) // it goes on
+	s.ticks(lineInterval, "a")
+	refused(time.Time{})
+	s.ticks(lineInterval, "b")
+	if !s.tries("b", nil) {
+		t.Error("the gang behind it is not to be promised room")
+	}
+}
+
+// TestAPromiseThatHasChangedIsChosenAnew: what is reserved is not what the gang needs any more.
+func TestAPromiseThatHasChangedIsChosenAnew(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(s *promiseScene){
+		"its plan has begun": func(s *promiseScene) {
+			pod := s.pod("a")
+			s.r.MayEnterQueue(pod)
+			s.r.RecordPopped(pod.UID)
+			w, why := s.r.BeginAttempt(pod)
+			if w == nil {
+				s.t.Fatal(why)
+			}
+			plan, why := s.r.CommitPlan(w, []placement.Placement{{Pod: placement.Pod{ID: string(pod.UID)}, Node: "n1"}}, s.now)
+			if plan == nil {
+				s.t.Fatal(why)
+			}
+			if err := s.r.AssumeMember(pod.UID, "n1", s.now); err != nil {
+				s.t.Fatal(err)
+			}
+			s.apply(s.r.ReleaseMember(pod.UID, s.now))
+		},
+		"the gang was edited": func(s *promiseScene) {
+			s.apply(s.r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("ml/a").Generation(2).MinMember(1).Obj(), s.now))
+		},
+		"a node is gone": func(s *promiseScene) { s.r.RemoveNode("n1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newPromiseScene(t, nil).arrive("a")
+			s.now = s.now.Add(5 * time.Minute)
+			s.tries("a", s.on("n1", time.Time{}, 0))
+			change(s)
+			s.now = s.now.Add(time.Minute)
+			s.apply(s.r.Tick(s.now))
+			if !s.tries("a", func(search *PromiseSearch) (*backfill.Promise, bool) {
+				if search.Held != nil {
+					t.Error("it may keep what it has")
+				}
+				return s.on("n2", time.Time{}, 1)(search)
+			}) {
+				t.Fatal("it is promised nothing")
+			}
+			s.keeps("a on n2")
+			if want := []PromiseEvent{PromiseMade}; !slices.Equal(s.events, want) {
+				t.Errorf("events %v, want %v", s.events, want)
+			}
+		})
+	}
+}
+
+// TestReservationsAreTurnedOff: what an earlier process had promised is no longer told.
+func TestReservationsAreTurnedOff(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, func(o *Options) { o.ReservationAfter = 0 })
+	group := wrappers.MakePodGroup("a", "ml").UID("ml/a").MinMember(1).Obj()
+	group.Status.ReservedSince = new(metav1.NewTime(s.now))
+	s.apply(s.r.SetPod(s.pod("a"), s.now))
+	s.apply(s.r.SetGroup(group, s.now))
+	if facts, _ := s.r.Facts(Key{Namespace: "ml", Name: "a"}); facts.Promised != nil {
+		t.Errorf("it says %+v", facts.Promised)
+	}
+}
+
 // TestAPromiseSurvivesARestart: a gang to which an earlier process had promised room, as its status says, comes before
 // others of its priority, and at once.
 func TestAPromiseSurvivesARestart(t *testing.T) {

@@ -218,6 +218,11 @@ func (r *Registry) RemoveNode(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reserved.EndOnNode(name)
+	for _, g := range r.promised {
+		if g.promise.room[name] != nil {
+			g.outdatePromise()
+		}
+	}
 	r.haveReserved.Store(!r.reserved.IsEmpty())
 }
 

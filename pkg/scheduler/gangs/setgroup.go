@@ -48,6 +48,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	}
 	g.tree, g.treeErr = podgroup.Tree(&group.Spec)
 	g.begun = nil
+	g.outdatePromise()
 	g.recountAll()
 	r.recordVictimsChanged(g, protected)
 	r.setReplacing(g)
@@ -122,7 +123,7 @@ func (g *gangState) adoptStatus(group *v2alpha2.PodGroup) {
 		}
 	}
 	g.waited, g.promisedSince = time.Time{}, time.Time{}
-	if since := group.Status.ReservedSince; since != nil && !g.admitted {
+	if since := group.Status.ReservedSince; since != nil && !g.admitted && g.opts.ReservationAfter > 0 {
 		g.promisedSince = since.Time
 	}
 	if since := group.Status.WaitingSince; since != nil && !g.admitted {

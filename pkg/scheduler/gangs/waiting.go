@@ -267,6 +267,9 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 		}
 	}
 	g.refusal, g.refusedAt, g.progress = why, now, what.Progress
+	if what.Again.IsZero() {
+		r.passPromise(g)
+	}
 	before := g.preemption
 	e := r.reviewRefused(g)
 	if g.phase == Planning {
