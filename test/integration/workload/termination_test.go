@@ -43,13 +43,20 @@ func (w *world) untilWatched() map[string]types.UID {
 		return len(pods) == 8 && !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return !controlplane.PodReady(p) })
 	})
 	w.untilCondition(groups, "chat-0-model", v1alpha1.ConditionMinAvailableBreached, "False")
+	w.untilWereAvailable(5)
+	return w.hosts()
+}
+
+// untilWereAvailable waits until muster-controller has seen that each of the PodCliques had its minimum: before, a pod
+// that is lost is created again, and nothing is below its minimum.
+func (w *world) untilWereAvailable(number int) {
+	w.t.Helper()
 	w.until("all PodCliques were available", cliques, func(objects []*unstructured.Unstructured) bool {
-		return len(objects) == 5 && !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
+		return len(objects) == number && !slices.ContainsFunc(objects, func(o *unstructured.Unstructured) bool {
 			was, _, _ := unstructured.NestedBool(o.Object, "status", "wasAvailable")
 			return !was
 		})
 	})
-	return w.hosts()
 }
 
 func (w *world) duration(text string) *metav1.Duration {
