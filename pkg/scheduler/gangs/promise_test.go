@@ -369,8 +369,8 @@ func TestPassingPodsOccupyTheirRoom(t *testing.T) {
 	}
 }
 
-// TestAnOverduePodHasNoPartOfWhatIsReserved: what a gang waits for ends as promised. A pod beside it that runs longer than
-// it promised is not waited for, so it has none of the room that becomes free.
+// TestAnOverduePodHasNoPartOfWhatIsReserved: what a gang waits for ends as promised. A pod beside it that runs longer
+// than it promised is not waited for, so it has none of the room that becomes free.
 func TestAnOverduePodHasNoPartOfWhatIsReserved(t *testing.T) {
 	t.Parallel()
 	s := newPromiseScene(t, nil).arrive("a")
