@@ -69,8 +69,8 @@ func (w *world) untilJob(what, phase string, restarts int64) *unstructured.Unstr
 	return job
 }
 
-// untilRunning waits until the job's 3 pods run, none of them one of those before, and muster-controller has seen it. It
-// returns their UIDs by host name.
+// untilRunning waits until the job's 3 pods run, none of them one of those before, and muster-controller has seen it.
+// It returns their UIDs by host name.
 func (w *world) untilRunning(before map[string]types.UID) map[string]types.UID {
 	w.t.Helper()
 	var uids map[string]types.UID
