@@ -13,7 +13,7 @@ LONG_ROUNDS   ?= 50
 # How long make test-unit runs each fuzz target.
 FUZZTIME      ?= 3s
 # What make test-upgrade upgrades from: the last release before this commit, until there is one an earlier commit.
-BEFORE        ?= $(shell git describe --tags --match 'v*' --abbrev=0 HEAD~1 2>/dev/null || echo cf73e640d1535b78dcfcf7403b87eacbe3f692a6)
+BEFORE        ?= $(shell git describe --tags --match 'v*' --abbrev=0 HEAD~1 2>/dev/null || echo f6a386262b161ffeb065b6e7ec5a58df36443762)
 # The versions of Kubernetes of make test-versions, each with its servers in hack/controlplane-1.X. Other tests have that of
 # hack/controlplane.
 VERSIONS      ?= 1.35 1.36
