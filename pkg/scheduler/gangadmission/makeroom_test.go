@@ -564,7 +564,8 @@ func TestNobodyEndsForAPodThatIsDeleted(t *testing.T) {
 	c.onMark = func() {
 		once.Do(func() {
 			c.deletePod("plain")
-			c.eventually("this is observed", func() bool { _, err := c.gangs.podLister.Pods("ml").Get("plain"); return err != nil })
+			c.pod(members("later", 1)...) // the registry sees events of pods in their order
+			c.eventually("this is observed", func() bool { f, _ := c.gangs.registry.Facts(key("later")); return f.Pods == 1 })
 		})
 	}
 	c.pod(wrappers.MakePod("plain", "ml").GPUs(1).Priority(100))
