@@ -122,14 +122,14 @@ func (w *world) setState(set *v1alpha1.PodCliqueSet) *SetState {
 		}
 	}
 	slices.SortStableFunc(x.Breaches, func(a, b Breach) int {
-		return cmp.Or(due(&a).Compare(due(&b)), a.Since.Compare(b.Since), cmp.Compare(a.Object, b.Object))
+		return cmp.Or(deadlineOf(&a).Compare(deadlineOf(&b)), a.Since.Compare(b.Since), cmp.Compare(a.Object, b.Object))
 	})
 	slices.SortStableFunc(x.Replaced, func(a, b Replaced) int { return cmp.Or(b.Since.Compare(a.Since), cmp.Compare(a.Replica, b.Replica)) })
 	return x
 }
 
-// due is the deadline of a breach, and later than any if there is none.
-func due(b *Breach) time.Time {
+// deadlineOf returns the deadline of a breach, and later than any if there is none.
+func deadlineOf(b *Breach) time.Time {
 	if b.Deadline == nil {
 		return time.Unix(1<<40, 0)
 	}
@@ -200,7 +200,7 @@ func (x *SetState) addAttempts(name string, attempts []v1alpha1.ReplicaAttempt) 
 func (p *lifecyclePart) state(now time.Time) string {
 	text := ""
 	if p.BreachedSince != nil {
-		text += ", breach " + age(*p.BreachedSince, now) + dueIn(p.TerminationDeadline, now)
+		text += ", breach " + age(*p.BreachedSince, now) + describeDeadline(p.TerminationDeadline, now)
 	}
 	if p.Updated != nil {
 		text += fmt.Sprintf(", %d updated", *p.Updated)
@@ -211,8 +211,8 @@ func (p *lifecyclePart) state(now time.Time) string {
 	return text
 }
 
-// dueIn says when a deadline is, after a comma; "": there is none.
-func dueIn(deadline *time.Time, now time.Time) string {
+// describeDeadline says when a deadline is, after a comma; "": there is none.
+func describeDeadline(deadline *time.Time, now time.Time) string {
 	switch {
 	case deadline == nil:
 		return ""
@@ -238,7 +238,7 @@ func (o *options) printSet(w io.Writer, x *SetState, now time.Time) {
 	}
 	for _, b := range x.Breaches[:min(len(x.Breaches), maxListed)] {
 		counts, _, _ := strings.Cut(b.Message, ", since ") // the times are said already
-		end := cmp.Or(dueIn(b.Deadline, now), ", and does not end: it has no terminationDelay")
+		end := cmp.Or(describeDeadline(b.Deadline, now), ", and does not end: it has no terminationDelay")
 		lines = append(lines, fmt.Sprintf("%s has been below its minimum for %s%s: %s", b.Object, age(b.Since, now), end, counts))
 	}
 	if more := len(x.Breaches) - maxListed; more > 0 {

@@ -106,18 +106,10 @@ func (w *world) domainLabels() []string {
 	for _, t := range snapshot.All[*topologyv1alpha1.Topology](w.snapshot) {
 		labels.Insert(t.Spec.NodeLabels()...)
 	}
-	add := func(c *v2alpha2.TopologyConstraint) {
-		if c != nil {
-			labels.Insert(c.RequiredTopologyLevel, c.PreferredTopologyLevel)
-		}
-	}
 	for _, g := range snapshot.All[*v2alpha2.PodGroup](w.snapshot) {
-		add(g.Spec.TopologyConstraint)
-		for i := range g.Spec.SubGroups {
-			add(g.Spec.SubGroups[i].TopologyConstraint)
-		}
+		labels.Insert(podgroup.NamedLabels(&g.Spec)...)
 	}
-	labels.Delete("", corev1.LabelHostname)
+	labels.Delete(corev1.LabelHostname)
 	values := map[string]sets.Set[string]{}
 	for _, node := range w.Nodes {
 		for label := range labels {

@@ -25,8 +25,11 @@ func MaxRuntime(pod *corev1.Pod, group *v2alpha2.PodGroup) time.Duration {
 	if s := pod.Spec.ActiveDeadlineSeconds; s != nil && *s > 0 {
 		consider(time.Duration(min(*s, int64(longestRuntime/time.Second))) * time.Second)
 	}
-	if group != nil {
-		if d, err := time.ParseDuration(group.Annotations[v2alpha2.MaxRuntimeAnnotation]); err == nil {
+	if group == nil {
+		return runtime
+	}
+	if text, promised := group.Annotations[v2alpha2.MaxRuntimeAnnotation]; promised { // most promise nothing: their errors cost more than this
+		if d, err := time.ParseDuration(text); err == nil {
 			consider(min(d, longestRuntime))
 		}
 	}

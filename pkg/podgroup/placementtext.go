@@ -57,6 +57,16 @@ func HasTopologyLevel(spec *v2alpha2.PodGroupSpec) bool {
 	return false
 }
 
+// NamedLabels returns the node labels that the topology constraints of a PodGroup and of its sub-groups name, in spec
+// order; one that several name is there as often. nil: they name none.
+func NamedLabels(spec *v2alpha2.PodGroupSpec) []string {
+	var keys []string
+	for _, tc := range constraints(spec) {
+		keys = append(keys, namedLabels(tc)...)
+	}
+	return keys
+}
+
 // namedLabels returns the node labels that a constraint names, the required one first. Text that cannot be the key of a
 // label is left out: no node has it, and it must not get into texts that are read again. nil: the constraint names
 // none.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/message"
 )
@@ -27,14 +25,7 @@ func addPromise(s *v2alpha2.PodGroupStatus, p *Promised) {
 	if p == nil {
 		return
 	}
-	recorded := func(t time.Time) *metav1.Time {
-		if t.IsZero() {
-			return nil
-		}
-		at := metav1.NewTime(t).Rfc3339Copy() // the precision of the API server
-		return &at
-	}
-	s.ReservedSince, s.StartsBy = recorded(p.Since), recorded(p.Starts)
+	s.ReservedSince, s.StartsBy = recordedTime(p.Since), recordedTime(p.Starts)
 }
 
 // describePromise describes what the gang is promised, as a further clause. "": nothing.

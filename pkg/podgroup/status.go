@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -68,10 +69,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	if f.Tree != nil {
 		s.Scheduled = boundOfNeeded(f)
 	}
-	if !f.WaitingSince.IsZero() {
-		since := metav1.NewTime(f.WaitingSince).Rfc3339Copy() // the precision of the API server
-		s.WaitingSince = &since
-	}
+	s.WaitingSince = recordedTime(f.WaitingSince)
 	addPromise(&s, f.Promised)
 	satisfied := metav1.Condition{
 		Type: v2alpha2.ConditionSatisfied, Status: metav1.ConditionFalse,
@@ -165,6 +163,15 @@ func (v verdict) briefWith(placement string) string {
 		text = placement + clauses + text
 	}
 	return message.Truncate(text, message.MaxBrief)
+}
+
+// recordedTime returns a time with the precision of the API server. nil: it is zero.
+func recordedTime(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	at := metav1.NewTime(t).Rfc3339Copy()
+	return &at
 }
 
 // dominantVerdict determines the dominant reason.

@@ -59,47 +59,54 @@ func (f lateInformers) WaitForCacheSync(stop <-chan struct{}) map[reflect.Type]b
 // ends. Informers that meet an API server that is away retry after up to 30 seconds; a gang that a crash left bound in
 // part would wait for them.
 func waitForAPIServer(ctx context.Context, server rest.Interface, poll, unready time.Duration) {
-	logger := klog.FromContext(ctx)
-	logged, answered := false, time.Duration(0)
-	_ = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+	ask := func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, apiServerTimeout)
 		defer cancel()
 		err := server.Get().AbsPath("/readyz").MaxRetries(0).Do(ctx).Error()
-		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			return true, nil
+		if refuses(err) {
+			return nil
 		}
-		if !logged {
-			logged = true
-			logger.Info("Waiting for the API server to be ready", "reason", err)
-		}
-		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-			answered += poll
-		}
-		return answered >= unready, nil
-	})
+		return err
+	}
+	answers := func(err error) bool {
+		status := apierrors.APIStatus(nil)
+		return errors.As(err, &status)
+	}
+	pollAPIServer(ctx, "Waiting for the API server to be ready", poll, unready, ask, answers)
 }
 
 // waitForGate returns the feature gate that the API server does not serve, "" if there is none, as soon as ask says it
 // (kubescheduler.UnservedGate), or ctx ends. An API server that has just started may refuse to answer, since it has not
 // read its own roles; one that refuses for the time unready is taken to serve all.
 func waitForGate(ctx context.Context, ask func() (featuregate.Feature, error), poll, unready time.Duration) (gate featuregate.Feature) {
-	logger := klog.FromContext(ctx)
-	logged, refused := false, time.Duration(0)
-	_ = wait.PollUntilContextCancel(ctx, poll, true, func(context.Context) (bool, error) {
-		var err error
-		if gate, err = ask(); err == nil {
+	pollAPIServer(ctx, "Waiting for the API server to say what it serves", poll, unready, func(context.Context) (err error) {
+		gate, err = ask()
+		return err
+	}, refuses)
+	return gate
+}
+
+// refuses reports whether the API server has refused a request for lack of rights.
+func refuses(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
+
+// pollAPIServer asks until there is no error, or errors that count have come for the time enough, or ctx ends. The
+// first error is logged with the message.
+func pollAPIServer(ctx context.Context, message string, poll, enough time.Duration, ask func(context.Context) error, counts func(error) bool) {
+	logged, counted := false, time.Duration(0)
+	_ = wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+		err := ask(ctx)
+		if err == nil {
 			return true, nil
 		}
 		if !logged {
 			logged = true
-			logger.Info("Waiting for the API server to say what it serves", "reason", err)
+			klog.FromContext(ctx).Info(message, "reason", err)
 		}
-		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
-			refused += poll
+		if counts(err) {
+			counted += poll
 		}
-		return refused >= unready, nil
+		return counted >= enough, nil
 	})
-	return gate
 }
 
 // logServerSkew logs if Muster is not made for the version of the API server.

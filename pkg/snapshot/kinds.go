@@ -3,6 +3,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -98,6 +100,11 @@ func of[T interface {
 		GroupVersionKind: version.WithKind(kind), Resource: resource, Without: without,
 		new: func() client.Object { return T(new(O)) }, newList: func() client.ObjectList { return L(new(M)) },
 	}
+}
+
+// kindOf returns the kind of a resource, "podgroups.scheduling.run.ai". Panics if a snapshot has none of it.
+func kindOf(resource string) *Kind {
+	return &Kinds[slices.IndexFunc(Kinds, func(k Kind) bool { return k.qualified() == resource })]
 }
 
 func (k Kind) stripped(strip func(client.Object)) Kind {

@@ -9,7 +9,6 @@ package snapshot
 
 import (
 	"reflect"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -55,8 +54,7 @@ func All[T client.Object](s *Snapshot) []T {
 
 // Names returns the names of the objects of a resource, "podgroups.scheduling.run.ai", in a namespace; "": in all.
 func (s *Snapshot) Names(resource, namespace string) []string {
-	at := slices.IndexFunc(Kinds, func(k Kind) bool { return k.qualified() == resource })
-	kind := reflect.TypeOf(Kinds[at].new())
+	kind := reflect.TypeOf(kindOf(resource).new())
 	var names []string
 	for _, object := range s.Objects {
 		if o, ok := object.(client.Object); ok && reflect.TypeOf(object) == kind && (namespace == "" || o.GetNamespace() == namespace) {

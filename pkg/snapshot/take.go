@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,9 +66,8 @@ func ReadNames(ctx context.Context, config *rest.Config, resource, namespace str
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(Kinds, func(k Kind) bool { return k.qualified() == resource })
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(Kinds[at].GroupVersion().WithKind(Kinds[at].Kind + "List"))
+	kind, list := kindOf(resource), &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := c.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}

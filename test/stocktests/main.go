@@ -107,7 +107,7 @@ func run(ctx context.Context, which, pattern string, chosen []string, out io.Wri
 		running.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			all[i] = test(ctx, programs[i], folder, pattern, filepath.Join(logs, strings.ReplaceAll(folder, "/", "-")+".log"), expected)
+			all[i] = testFolder(ctx, programs[i], folder, pattern, filepath.Join(logs, strings.ReplaceAll(folder, "/", "-")+".log"), expected)
 		})
 	}
 	running.Wait()
@@ -200,7 +200,7 @@ func (o *overlay) add(from, to, work string, muster bool) error {
 		if err != nil {
 			return err
 		}
-		text := moved(string(source))
+		text := moveImports(string(source))
 		if muster && filepath.Base(from) == "util" {
 			if text, err = withMuster(text); err != nil {
 				return fmt.Errorf("%s: %w", filepath.Join(from, entry.Name()), err)
@@ -215,8 +215,8 @@ func (o *overlay) add(from, to, work string, muster bool) error {
 	return nil
 }
 
-// moved returns a file with its imports of other files that are moved.
-func moved(source string) string {
+// moveImports returns a file with its imports of other files that are moved.
+func moveImports(source string) string {
 	const from, to = `"k8s.io/kubernetes/test/integration/`, `"github.com/muster-project/muster/` + module + `/tables/`
 	return strings.NewReplacer(from+`scheduler"`, to+`scheduler"`, from+`scheduler/`, to+`scheduler/`, from+`util"`, to+`util"`).Replace(source)
 }
@@ -237,9 +237,9 @@ func withMuster(source string) (string, error) {
 	return strings.ReplaceAll(source, made, "muster.New("), nil
 }
 
-// test runs the tests of a folder. What failed and is not expected is run once more. The output of tests that failed is
-// in the file log.
-func test(ctx context.Context, program, folder, pattern, log string, expected []difference) *results {
+// testFolder runs the tests of a folder. What failed and is not expected is run once more. The output of tests that
+// failed is in the file log.
+func testFolder(ctx context.Context, program, folder, pattern, log string, expected []difference) *results {
 	r := newResults()
 	file, err := os.Create(log)
 	if err != nil {
@@ -247,13 +247,13 @@ func test(ctx context.Context, program, folder, pattern, log string, expected []
 		return r
 	}
 	defer file.Close()
-	r.broken = play(ctx, program, pattern, r, file)
+	r.broken = runProgram(ctx, program, pattern, r, file)
 	for _, name := range r.unexpected(folder, expected) {
 		again := newResults()
 		if r.broken != "" {
 			break
 		}
-		if broken := play(ctx, program, exactly(name), again, file); broken == "" && again.passed(name) {
+		if broken := runProgram(ctx, program, exactly(name), again, file); broken == "" && again.passed(name) {
 			r.again = append(r.again, name)
 		}
 	}
@@ -264,8 +264,8 @@ func test(ctx context.Context, program, folder, pattern, log string, expected []
 	return r
 }
 
-// play runs a program and adds what its tests say. It returns why it ended, if that was before all were done.
-func play(ctx context.Context, program, pattern string, r *results, log io.Writer) (broken string) {
+// runProgram runs a program and adds what its tests say. It returns why it ended, if that was before all were done.
+func runProgram(ctx context.Context, program, pattern string, r *results, log io.Writer) (broken string) {
 	cmd := exec.CommandContext(ctx, "go", "tool", "test2json", program, "-test.v=test2json", "-test.timeout="+limit, "-test.run="+pattern, "-test.skip="+leftOut)
 	cmd.Env = append(os.Environ(), "PATH="+etcdPath()+string(os.PathListSeparator)+os.Getenv("PATH"), "KUBE_INTEGRATION_ETCD_URL=http://127.0.0.1:1")
 	cmd.Stderr = log

@@ -21,7 +21,7 @@ func events(lines ...string) string {
 	return text.String()
 }
 
-func read(lines ...string) (*results, string) {
+func readEvents(lines ...string) (*results, string) {
 	r := newResults()
 	var log strings.Builder
 	for line := range strings.Lines(events(lines...)) {
@@ -32,7 +32,7 @@ func read(lines ...string) (*results, string) {
 
 func TestResults(t *testing.T) {
 	t.Parallel()
-	r, log := read("run A", "run A/1", "output A/1 good", "pass A/1", "run A/2", "run A/2/x", "output A/2/x bad", "fail A/2/x", "fail A/2", "fail A",
+	r, log := readEvents("run A", "run A/1", "output A/1 good", "pass A/1", "run A/2", "run A/2/x", "output A/2/x bad", "fail A/2/x", "fail A/2", "fail A",
 		"run B", "run B/1", "pass B/1", "output B itself", "fail B",
 		"run C", "skip C", "run D")
 	got := map[string][]string{}
@@ -71,7 +71,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r, _ := read(tc.events...)
+			r, _ := readEvents(tc.events...)
 			text, ok := report([]string{"a"}, []*results{r}, listed, tc.some)
 			if ok != (tc.wrong == "") || !strings.Contains(text, tc.wrong) {
 				t.Errorf("ok %t, want %q in:\n%s", ok, tc.wrong, text)
@@ -92,7 +92,7 @@ func TestExactly(t *testing.T) {
 	}
 }
 
-func TestMoved(t *testing.T) {
+func TestMoveImports(t *testing.T) {
 	t.Parallel()
 	const source = `
 import (
@@ -115,7 +115,7 @@ import (
 )
 func a() { muster.New(ctx); x = muster.New(ctx, scheduler.NewThing) }
 `
-	got, err := withMuster(moved(source))
+	got, err := withMuster(moveImports(source))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,6 +127,11 @@ type partial struct {
 	proofs     int  // how often the members were examined
 }
 
+// hasMinimum reports whether the minimum is bound.
+func (g *gangState) hasMinimum() bool {
+	return g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root())
+}
+
 // hasTreeResult reports whether the tree of the current PodGroup has been built or rejected.
 func (g *gangState) hasTreeResult() bool { return g.tree != nil || g.treeErr != nil }
 

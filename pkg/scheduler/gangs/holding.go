@@ -134,7 +134,7 @@ func (r *Registry) Unsatisfied() []Unsatisfied {
 	defer r.mu.Unlock()
 	var all []Unsatisfied
 	for _, g := range r.gangs {
-		if g.group == nil || g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root()) {
+		if g.group == nil || g.hasMinimum() {
 			continue
 		}
 		if phase := g.group.Status.Phase; phase == v2alpha2.PodGroupIdle || phase == v2alpha2.PodGroupCompleted {

@@ -257,7 +257,7 @@ func (r *Registry) NextPreemptionStep(w *Work, now time.Time) (step NextPreempti
 	if g != nil && g.preemption != nil && g.preemption.Stage() == evictions.Announced {
 		g.preemption.Asked = true // if this attempt does not confirm it, it is given up
 	}
-	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.numbers.Bound.Satisfied(g.tree.Root()) || g.victimOf != nil {
+	if g == nil || g.group == nil || g.tree != w.Tree || w.Task.isSurplus() || g.hasMinimum() || g.victimOf != nil {
 		return PreemptNothing, time.Time{}
 	}
 	if g.abstention = (abstention{forbiddenBy: g.preemptionForbiddenBy()}); g.abstention.forbiddenBy != "" {

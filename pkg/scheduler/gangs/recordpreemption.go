@@ -158,7 +158,7 @@ func (r *Registry) endEviction(p *evictions.Eviction, outcome evictions.Outcome)
 // to be planned.
 func (r *Registry) reviewPreemption(g *gangState, task Task, state readiness) Effects {
 	p := g.preemption
-	isBound := g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root())
+	isBound := g.hasMinimum()
 	switch {
 	case g.plan != nil:
 		return Effects{}

@@ -72,8 +72,8 @@ type PromiseSearch struct {
 func (r *Registry) mayBePromised(g *gangState) bool {
 	return r.opts.ReservationAfter > 0 && r.opts.Amount != nil && g.promise == nil && g.group != nil && g.tree != nil && !g.task.isSurplus() &&
 		g.preemption == nil && g.victimOf == nil && !r.now.Before(g.unfitUntil) && !g.completeAt.IsZero() &&
-		!g.numbers.Bound.Satisfied(g.tree.Root()) && // else it runs, and lacks only a part of a sub-group above the minimum
-		(!g.promisedSince.IsZero() || r.now.Sub(g.completeAt) >= r.opts.ReservationAfter)
+		(!g.promisedSince.IsZero() || r.now.Sub(g.completeAt) >= r.opts.ReservationAfter) &&
+		!g.hasMinimum() // else it runs, and lacks only a part of a sub-group above the minimum
 }
 
 // nextToBePromised returns the gang that is to be promised room next: of those of the highest priority for which there
@@ -303,7 +303,7 @@ func (r *Registry) reviewPromise(g *gangState, task Task, state readiness) {
 	if g.promise == nil && g.promisedSince.IsZero() || g.plan != nil {
 		return
 	}
-	isBound := g.tree != nil && g.numbers.Bound.Satisfied(g.tree.Root())
+	isBound := g.hasMinimum()
 	if isBound || g.isSettled() && (state == idle || task.isSurplus()) {
 		g.promisedSince = time.Time{}
 		switch {
