@@ -111,7 +111,7 @@ func (s shape) plan(args []string) (p plan, shapes string, err error) {
 	flags.IntVar(&o.burst, "burst", 10000, "burst of the same")
 	flags.StringVar(&contestants, "contestants", "", "which run, separated by commas; known: "+strings.Join(contestNames(), ", "))
 	flags.StringVar(&o.musterScheduler, "muster-scheduler", filepath.Join(bin, "muster-scheduler"), "the program to measure")
-	flags.StringVar(&o.musterBefore, "muster-before", "", "another build of it, which runs as muster-before beside the first")
+	flags.StringVar(&o.musterBefore, "muster-before", "", "another build of it, which runs as muster-before beside the first; in a workload with the muster-controller that lies beside it")
 	flags.StringVar(&o.profiles, "profiles", "", "directory for CPU and heap profiles of the schedulers in a drain, and of a huge gang once its pods are created; of the programs in a workload; profiling costs a few percent")
 	flags.StringVar(&o.out, "out", "", "directory for results.jsonl, to which the runs are added")
 	if err := errors.Join(setFromEnvironment(flags), flags.Parse(args)); err != nil {
@@ -186,6 +186,9 @@ func (p *plan) setWorkload(steps string, floored bool) error {
 		}
 	}
 	o.contestants = []string{muster}
+	if o.musterBefore != "" {
+		o.contestants = append(o.contestants, musterBefore)
+	}
 	if floored {
 		o.contestants = append(o.contestants, floor) // after muster: it creates the same objects
 	}

@@ -58,6 +58,10 @@ func TestParse(t *testing.T) {
 			env:  map[string]string{"SHAPE": "workload", "REPLICAS": "20", "PODS_PER_CLIQUE": "3", "GANGS": "1000"},
 			want: "workload: 8 nodes, 8 GPUs, 1 gangs of 1, 3 times, [muster floor], bin/muster-scheduler, create zero",
 		},
+		"a workload has another build beside the first": {
+			env:  map[string]string{"SHAPE": "workload", "REPLICAS": "20", "MUSTER_BEFORE": "/tmp/before"},
+			want: "workload: 5 nodes, 8 GPUs, 1 gangs of 1, 3 times, [muster muster-before floor], bin/muster-scheduler, create zero",
+		},
 		"a workload begins with its creation": {
 			env:     map[string]string{"SHAPE": "workload", "STEPS": "zero"},
 			wantErr: `step "zero": the first is create, the others are some of half, up, zero, back, delete`,

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -61,15 +62,16 @@ func measureWorkload(ctx context.Context, cl *cluster, out *outcome) {
 	}
 }
 
-// muster runs the steps with muster-controller and muster-scheduler, and keeps the objects that they created in the
-// first.
+// muster runs the steps with a muster-scheduler and the muster-controller beside it, and keeps the objects that they
+// created in the first.
 func (w *workload) muster(ctx context.Context) {
 	address := fmt.Sprintf("127.0.0.1:%d", got(controlplane.FreePort()))
-	w.process = got(w.cp.StartMusterScheduler(ctx, controlplane.SchedulerOptions{Args: []string{"-v=0", anyoneReads}}))
-	args := []string{"-v=0", "--metrics-bind-address=" + address}
-	w.controller = got(w.cp.StartMusterController(ctx, controlplane.ControllerOptions{Args: args}))
+	w.startReady(ctx)
+	w.controller = got(w.cp.StartMusterController(ctx, controlplane.ControllerOptions{
+		Path: filepath.Join(filepath.Dir(w.program.Path), "muster-controller"),
+		Args: []string{"-v=0", "--metrics-bind-address=" + address},
+	}))
 	w.address = "https://" + address
-	w.failWith(w.process)
 	w.failWith(w.controller)
 	defer w.profile(ctx, 15*time.Second, map[string]string{
 		"workload-muster-scheduler":  addressOf(w.process.ReadyURL),
