@@ -250,8 +250,9 @@ func TestPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := &Doctor{}
-			d.checkPrograms(t.Context(), fake.NewClientset(tc.objects...), taken)
+			d, client := &Doctor{}, fake.NewClientset(tc.objects...)
+			controller, _ := d.readController(t.Context(), client)
+			d.checkPrograms(t.Context(), client, controller, taken)
 			if got := d.Checks[0].State + ": " + d.Checks[0].Message; len(d.Checks) != 1 || !strings.HasPrefix(got, tc.want) {
 				t.Errorf("%q\nwant %q", got, tc.want)
 			}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/muster-project/muster/manifests"
 	"github.com/muster-project/muster/pkg/apis/config/profile"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/membership"
@@ -121,8 +122,12 @@ func (o *options) askCluster(ctx context.Context, d *Doctor) error {
 	now := o.now().Add(-ahead)
 	d.checkLease(ctx, client, "muster-scheduler", now)
 	d.checkLease(ctx, client, "muster-controller", now)
-	d.checkPrograms(ctx, client, now)
-	d.checkAllRights(ctx, client)
+	controller, isAlone := d.readController(ctx, client)
+	d.checkPrograms(ctx, client, controller, now)
+	d.checkRights(ctx, client, "muster-scheduler", manifests.SchedulerRBAC)
+	if !isAlone {
+		d.checkRights(ctx, client, "muster-controller", manifests.ControllerRBAC)
+	}
 	d.checkWebhooks(ctx, client, now)
 	return nil
 }

@@ -166,7 +166,10 @@ const minLastColumn = 16
 // table prints rows in columns that are as wide as their longest cell, without blanks at the ends of lines. The last
 // column is shortened to the width. If that leaves too little of it, each row is a paragraph: the first cell, and below
 // it the others, after the names of their columns.
-func (o *options) table(w io.Writer, rows [][]string) {
+func (o *options) table(w io.Writer, rows [][]string) { o.paintedTable(w, rows, 0, nil) }
+
+// paintedTable is table, with what paint makes of the cells of a column, unless the table is folded; nil: of none.
+func (o *options) paintedTable(w io.Writer, rows [][]string, column int, paint func(cell string) string) {
 	rows = printableRows(rows)
 	used, last := 0, 0
 	for _, width := range columnWidths(rows) {
@@ -178,8 +181,32 @@ func (o *options) table(w io.Writer, rows [][]string) {
 		o.foldedTable(w, rows)
 		return
 	}
-	for _, line := range alignedRows(rows) {
-		fmt.Fprintln(w, message.Truncate(line, o.width()))
+	lines := alignedRows(rows)
+	for i := range lines {
+		lines[i] = message.Truncate(lines[i], o.width())
+	}
+	if paint != nil {
+		paintColumn(lines, rows, column, paint)
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+}
+
+// paintColumn replaces the cells of a column, but for its header, by what paint makes of them. lines are the aligned
+// rows; a cell that was shortened stays as it is.
+func paintColumn(lines []string, rows [][]string, column int, paint func(cell string) string) {
+	at := 0
+	for _, width := range columnWidths(rows)[:column] {
+		if width > 0 {
+			at += width + 2
+		}
+	}
+	for i := 1; i < len(lines); i++ {
+		line, cell := []rune(lines[i]), rows[i][column]
+		if end := at + utf8.RuneCountInString(cell); end <= len(line) && string(line[at:end]) == cell {
+			lines[i] = string(line[:at]) + paint(cell) + string(line[end:])
+		}
 	}
 }
 

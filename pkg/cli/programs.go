@@ -104,8 +104,19 @@ func (d *Doctor) checkNativeGangs(client kubernetes.Interface) {
 	d.add(name, stateOK, "the feature gate GenericWorkload of the API server is off: it drops spec.schedulingGroup from pods, which start alone then")
 }
 
-// checkPrograms checks what the programs are told by their Deployments.
-func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface, now time.Time) {
+// readController returns the Deployment of muster-controller; nil: it cannot be read. isAlone: there is none, so that
+// muster-scheduler is alone.
+func (d *Doctor) readController(ctx context.Context, client kubernetes.Interface) (controller *appsv1.Deployment, isAlone bool) {
+	controller, err := client.AppsV1().Deployments(d.in()).Get(ctx, "muster-controller", metav1.GetOptions{})
+	if err != nil {
+		return nil, apierrors.IsNotFound(err)
+	}
+	return controller, false
+}
+
+// checkPrograms checks what the programs are told by their Deployments. controller is that of muster-controller; nil:
+// it is not known.
+func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface, controller *appsv1.Deployment, now time.Time) {
 	const name = "programs"
 	scheduler, err := client.AppsV1().Deployments(d.in()).Get(ctx, "muster-scheduler", metav1.GetOptions{})
 	if err != nil {
@@ -130,8 +141,7 @@ func (d *Doctor) checkPrograms(ctx context.Context, client kubernetes.Interface,
 		return
 	}
 	others := membership.OtherSchedulers()
-	controller, err := client.AppsV1().Deployments(d.in()).Get(ctx, "muster-controller", metav1.GetOptions{})
-	if err == nil {
+	if controller != nil {
 		if given := arguments(controller, "--other-schedulers"); len(given) > 0 {
 			others = strings.Split(strings.Join(given, ","), ",")
 		}

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"github.com/muster-project/muster/manifests"
 	grovev1alpha1 "github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	topologyv1alpha1 "github.com/muster-project/muster/pkg/apis/topology/v1alpha1"
@@ -175,13 +174,4 @@ func missingRights(want, have []rbacv1.PolicyRule) []string {
 func grants(r *rbacv1.PolicyRule, group, resource, verb, name string) bool {
 	has := func(all []string, one string) bool { return slices.Contains(all, one) || slices.Contains(all, "*") }
 	return has(r.APIGroups, group) && has(r.Resources, resource) && has(r.Verbs, verb) && (len(r.ResourceNames) == 0 || slices.Contains(r.ResourceNames, name))
-}
-
-// checkAllRights checks the rights of both programs. Without the Deployment of muster-controller, muster-scheduler is
-// alone.
-func (d *Doctor) checkAllRights(ctx context.Context, client kubernetes.Interface) {
-	d.checkRights(ctx, client, "muster-scheduler", manifests.SchedulerRBAC)
-	if _, err := client.AppsV1().Deployments(d.in()).Get(ctx, "muster-controller", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		d.checkRights(ctx, client, "muster-controller", manifests.ControllerRBAC)
-	}
 }

@@ -316,18 +316,7 @@ func (o *options) printNodes(w io.Writer, nodes []TopNode) {
 	for i := range nodes {
 		rows = append(rows, []string{nodes[i].Name, nodes[i].Where, nodes[i].Cells, nodes[i].State})
 	}
-	var text strings.Builder
-	o.table(&text, rows)
-	lines := strings.SplitAfter(text.String(), "\n")
-	for i := range nodes {
-		if n := &nodes[i]; o.Colour && len(lines) == len(rows)+1 {
-			line := lines[i+1]
-			if at := strings.LastIndex(line[:max(0, len(line)-1-len(n.State))], n.Cells); at >= 0 {
-				lines[i+1] = line[:at] + o.colourCells(n.Cells) + line[at+len(n.Cells):]
-			}
-		}
-	}
-	fmt.Fprint(w, strings.Join(lines, ""))
+	o.paintedTable(w, rows, 2, o.colourCells)
 }
 
 // gangColours are those of the letters of gangs, one after the other.

@@ -249,14 +249,6 @@ func (m *topScreen) nodeLines(seen []int) []string {
 		rows = append(rows, []string{n.Name, n.Where, n.State, n.Cells})
 	}
 	lines := m.columns(rows)
-	if !m.o.Colour {
-		return lines
-	}
-	for i := range lines[1:] {
-		cells := m.top.Nodes[seen[i]].Cells
-		if left, has := strings.CutSuffix(lines[i+1], cells); has {
-			lines[i+1] = left + m.o.colourCells(cells)
-		}
-	}
+	paintColumn(lines, printableRows(rows), 3, m.o.colourCells)
 	return lines
 }
