@@ -4,12 +4,16 @@ package scheduler
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	logsapi "k8s.io/component-base/logs/api/v1"
@@ -129,5 +133,31 @@ func TestStartWithGangsOfKubernetes(t *testing.T) {
 				t.Errorf("%v\n%s\nlacks %s", err, out, tc.want)
 			}
 		})
+	}
+}
+
+// TestStartsAgainWithoutAGate: an API server that did not answer at the start does not serve what a feature gate needs.
+// The process ends, and says why; the next one turns the gate off.
+func TestStartsAgainWithoutAGate(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/readyz":
+		case r.URL.Path == "/apis/resource.k8s.io/v1" && asked.Add(1) == 1:
+			http.Error(w, "starting", http.StatusInternalServerError)
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	defer server.Close()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "--master="+server.URL, "--secure-port=0")
+	cmd.Env = append(os.Environ(), "RUN_COMMAND=yes")
+	out, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("%v, want the exit code 1", err)
+	}
+	if want := `starting again without it" gate="DRADeviceTaintRules"`; !strings.Contains(string(out), want) || asked.Load() != 2 {
+		t.Errorf("asked %d times, want 2, and\n%s\nlacks %s", asked.Load(), out, want)
 	}
 }

@@ -50,9 +50,13 @@ type NodeOptions struct {
 
 // CreateNodes creates the nodes and returns their names, in order, once all are ready and free of the not-ready taint.
 func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([]string, error) {
+	version, err := cp.client.Discovery().ServerVersion()
+	if err != nil {
+		return nil, fmt.Errorf("asking the API server for its version: %w", err)
+	}
 	names := make([]string, options.Count)
 	if err := InParallel(len(names), 16, func(i int) error {
-		node, err := cp.client.CoreV1().Nodes().Create(ctx, options.node(options.First+i), metav1.CreateOptions{})
+		node, err := cp.client.CoreV1().Nodes().Create(ctx, options.node(options.First+i, version.GitVersion), metav1.CreateOptions{})
 		names[i] = node.Name
 		return err
 	}); err != nil {
@@ -61,8 +65,8 @@ func (cp *ControlPlane) CreateNodes(ctx context.Context, options NodeOptions) ([
 	return names, cp.waitForNodes(ctx, names...)
 }
 
-// node returns the node with this number, including its status, as a kubelet would report it.
-func (o NodeOptions) node(number int) *corev1.Node {
+// node returns the node with this number, including its status, as a kubelet of this version would report it.
+func (o NodeOptions) node(number int, version string) *corev1.Node {
 	name := fmt.Sprintf("%s-%04d", cmp.Or(o.NamePrefix, "node"), number)
 	rack := number / cmp.Or(o.NodesPerRack, 4)
 	w := wrappers.MakeNode(name).Capacity(corev1.ResourceEphemeralStorage, "4Ti").
@@ -82,7 +86,7 @@ func (o NodeOptions) node(number int) *corev1.Node {
 	}
 	node.Status.Conditions = []corev1.NodeCondition{readyAt(time.Now())}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
-		Architecture: "amd64", OperatingSystem: "linux", OSImage: "none", KubeletVersion: "v1.36.3", ContainerRuntimeVersion: "none",
+		Architecture: "amd64", OperatingSystem: "linux", OSImage: "none", KubeletVersion: version, ContainerRuntimeVersion: "none",
 	}
 	if o.Change != nil {
 		o.Change(node)
