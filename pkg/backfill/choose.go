@@ -32,8 +32,15 @@ type Pod struct {
 	Amount int64 // of the resource by which nodes are compared
 }
 
-// endsAfter returns until when the pod runs, and whether this is known: a promise that was not kept says nothing.
-func (p *Pod) endsAfter(now time.Time) (time.Time, bool) { return p.Ends, p.Ends.After(now) }
+// farthest is how far ahead an end is known. A gang that waited for one that is months away would have the turn of
+// others until then.
+const farthest = 7 * 24 * time.Hour
+
+// endsAfter returns until when the pod runs, and whether this is known: a promise that was not kept says nothing, nor
+// does one for later than farthest.
+func (p *Pod) endsAfter(now time.Time) (time.Time, bool) {
+	return p.Ends, p.Ends.After(now) && !p.Ends.After(now.Add(farthest))
+}
 
 // Promise is room for a gang.
 type Promise struct {

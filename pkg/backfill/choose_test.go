@@ -17,7 +17,7 @@ import (
 
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	const century = 100 * 365 * 24 * 3600
+	const week, century = 7 * 24 * 3600, 100 * 365 * 24 * 3600
 	for name, tt := range map[string]struct {
 		nodes  []int64
 		closed []int
@@ -28,21 +28,22 @@ func TestChoose(t *testing.T) {
 		behind []int
 		inUse  int64
 	}{
-		"it fits":                                    {nodes: []int64{4, 4}, need: 2, starts: start, on: []string{"n0", "n1"}},
-		"the earliest end that suffices":             {nodes: []int64{4, 4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(30)}, {node: 1, gpus: 4, ends: at(10)}, {node: 2, gpus: 4, ends: at(20)}}, need: 2, starts: at(20), on: []string{"n1", "n2"}, behind: []int{1, 2}, inUse: 8},
-		"several end at once":                        {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 2, ends: at(9)}, {node: 0, gpus: 2, ends: at(9)}}, need: 2, starts: at(9), on: []string{"n0", "n1"}, behind: []int{0, 1}, inUse: 4},
-		"one does not say":                           {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(9)}, {node: 1, gpus: 1}}, need: 2, on: []string{"n0", "n1"}, behind: []int{0, 1}, inUse: 5},
-		"one does not say, and is not waited for":    {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(9)}, {node: 1, gpus: 1}}, need: 1, starts: at(9), on: []string{"n0"}, behind: []int{0}, inUse: 4},
-		"none says: the nodes with the least in use": {nodes: []int64{8, 8, 8}, pods: []pod{{node: 0, gpus: 8}, {node: 1, gpus: 5}, {node: 2, gpus: 1}, {node: 2, gpus: 6}}, need: 2, on: []string{"n1", "n1"}, behind: []int{1}, inUse: 5},
-		"what lasts is waited for last":              {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 1, lasts: true}, {node: 1, gpus: 4}}, need: 1, on: []string{"n1"}, behind: []int{1}, inUse: 4},
-		"what lasts is waited for if it must be":     {nodes: []int64{4}, pods: []pod{{node: 0, gpus: 1, lasts: true}}, need: 1, on: []string{"n0"}, behind: []int{0}, inUse: 1},
-		"a promise that was not kept says nothing":   {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(-1)}, {node: 1, gpus: 4, ends: at(century)}}, need: 1, starts: at(century), on: []string{"n1"}, behind: []int{1}, inUse: 4},
-		"all promises were not kept":                 {nodes: []int64{4}, pods: []pod{{node: 0, gpus: 4, ends: at(-century)}}, need: 1, on: []string{"n0"}, behind: []int{0}, inUse: 4},
-		"it ends now":                                {nodes: []int64{4}, pods: []pod{{node: 0, gpus: 4, ends: start}}, need: 1, on: []string{"n0"}, behind: []int{0}, inUse: 4},
-		"a node is drained":                          {nodes: []int64{4, 4}, closed: []int{0}, pods: []pod{{node: 0, gpus: 4, ends: at(1)}, {node: 1, gpus: 4, ends: at(2)}}, need: 1, starts: at(2), on: []string{"n1"}, behind: []int{1}, inUse: 4},
-		"too large":                                  {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(1)}}, need: 3},
-		"too large for the nodes that are left":      {nodes: []int64{4, 4}, closed: []int{1}, need: 2},
-		"no nodes":                                   {need: 1},
+		"it fits":                                           {nodes: []int64{4, 4}, need: 2, starts: start, on: []string{"n0", "n1"}},
+		"the earliest end that suffices":                    {nodes: []int64{4, 4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(30)}, {node: 1, gpus: 4, ends: at(10)}, {node: 2, gpus: 4, ends: at(20)}}, need: 2, starts: at(20), on: []string{"n1", "n2"}, behind: []int{1, 2}, inUse: 8},
+		"several end at once":                               {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 2, ends: at(9)}, {node: 0, gpus: 2, ends: at(9)}}, need: 2, starts: at(9), on: []string{"n0", "n1"}, behind: []int{0, 1}, inUse: 4},
+		"one does not say":                                  {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(9)}, {node: 1, gpus: 1}}, need: 2, on: []string{"n0", "n1"}, behind: []int{0, 1}, inUse: 5},
+		"one does not say, and is not waited for":           {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(9)}, {node: 1, gpus: 1}}, need: 1, starts: at(9), on: []string{"n0"}, behind: []int{0}, inUse: 4},
+		"none says: the nodes with the least in use":        {nodes: []int64{8, 8, 8}, pods: []pod{{node: 0, gpus: 8}, {node: 1, gpus: 5}, {node: 2, gpus: 1}, {node: 2, gpus: 6}}, need: 2, on: []string{"n1", "n1"}, behind: []int{1}, inUse: 5},
+		"what lasts is waited for last":                     {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 1, lasts: true}, {node: 1, gpus: 4}}, need: 1, on: []string{"n1"}, behind: []int{1}, inUse: 4},
+		"what lasts is waited for if it must be":            {nodes: []int64{4}, pods: []pod{{node: 0, gpus: 1, lasts: true}}, need: 1, on: []string{"n0"}, behind: []int{0}, inUse: 1},
+		"a promise that was not kept says nothing":          {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(-1)}, {node: 1, gpus: 4, ends: at(week)}}, need: 1, starts: at(week), on: []string{"n1"}, behind: []int{1}, inUse: 4},
+		"an end that is more than a week away is not known": {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(week + 1)}, {node: 1, gpus: 3, ends: at(century)}}, need: 1, on: []string{"n1"}, behind: []int{1}, inUse: 3},
+		"all promises were not kept":                        {nodes: []int64{4}, pods: []pod{{node: 0, gpus: 4, ends: at(-century)}}, need: 1, on: []string{"n0"}, behind: []int{0}, inUse: 4},
+		"it ends now":                                       {nodes: []int64{4}, pods: []pod{{node: 0, gpus: 4, ends: start}}, need: 1, on: []string{"n0"}, behind: []int{0}, inUse: 4},
+		"a node is drained":                                 {nodes: []int64{4, 4}, closed: []int{0}, pods: []pod{{node: 0, gpus: 4, ends: at(1)}, {node: 1, gpus: 4, ends: at(2)}}, need: 1, starts: at(2), on: []string{"n1"}, behind: []int{1}, inUse: 4},
+		"too large":                                         {nodes: []int64{4, 4}, pods: []pod{{node: 0, gpus: 4, ends: at(1)}}, need: 3},
+		"too large for the nodes that are left":             {nodes: []int64{4, 4}, closed: []int{1}, need: 2},
+		"no nodes":                                          {need: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -242,6 +243,7 @@ func TestGivesWay(t *testing.T) {
 		"nothing is waited for any more": {to: Promise{Starts: start}},
 		"a start becomes known":          {behind: []Pod{{Ends: at(1000)}, {}}, to: Promise{Starts: at(5000)}, want: true},
 		"one runs longer than it said":   {behind: []Pod{{Ends: at(-5)}}, to: Promise{Starts: at(5000)}, want: true},
+		"it would start in a century":    {behind: []Pod{{Ends: at(100 * 365 * 24 * 3600)}}, to: Promise{Starts: at(5000)}, want: true},
 		"no start is known any more":     {behind: []Pod{{Ends: at(1000)}}, to: Promise{InUse: 1}},
 		"less is in use":                 {behind: []Pod{{Amount: 4}, {Amount: 4}}, to: Promise{InUse: 7}, want: true},
 		"as much is in use":              {behind: []Pod{{Amount: 8}}, to: Promise{InUse: 8}},

@@ -72,8 +72,8 @@ type GangAdmissionArgs struct {
 	// G25.
 	ReservationAfter metav1.Duration
 
-	// ReservationTimeout is how long such room is kept while no further part of it becomes free, and it is not known when
-	// the gang can start. Default 1h; 1s to 24h. Source: docs/decisions, G25.
+	// ReservationTimeout is how long such room is kept while no further part of it becomes free, and no start that is known
+	// is awaited, and for how long the gang has none then. Default 1h; 1s to 24h. Source: docs/decisions, G25.
 	ReservationTimeout metav1.Duration
 
 	// MaxReservations is the number of gangs for which room is reserved in this way at a time. Default 4; 1 to 64.

@@ -62,7 +62,7 @@ type gangState struct {
 
 	promise       *promise  // room that it is promised; nil = none
 	promisedSince time.Time // since when an earlier process promised it room that is to be chosen again; zero = none is
-	gaveUp        bool      // it gave up a promise, and no other gang of its priority was promised room since
+	gaveUpAt      time.Time // when it gave up a promise last; zero = it did not, as far as this process knows
 	unfitUntil    time.Time // no room is chosen for it before, because it fitted nowhere, or this could not be told
 
 	election

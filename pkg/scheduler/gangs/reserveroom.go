@@ -47,6 +47,12 @@ type promise struct {
 	outdated bool                // what is reserved may not be what the gang needs any more: it is chosen anew
 }
 
+// lastProgress returns when a part of the room became free last. Pods that are to end as they promise count as progress
+// until the start that is known has come.
+func (p *promise) lastProgress(now time.Time) time.Time {
+	return later(p.progress, earlier(p.starts, now))
+}
+
 // PromiseEvent is what happens to the promise of a gang, with few distinct values, so that it can label a metric.
 type PromiseEvent string
 
@@ -72,14 +78,20 @@ type PromiseSearch struct {
 func (r *Registry) mayBePromised(g *gangState) bool {
 	return r.opts.ReservationAfter > 0 && r.opts.Amount != nil && g.promise == nil && g.group != nil && g.tree != nil && !g.task.isSurplus() &&
 		g.preemption == nil && g.victimOf == nil && !r.now.Before(g.unfitUntil) && !g.completeAt.IsZero() &&
-		(!g.promisedSince.IsZero() || r.now.Sub(g.completeAt) >= r.opts.ReservationAfter) &&
+		(!g.promisedSince.IsZero() || !r.now.Before(g.promiseDue())) &&
 		!g.hasMinimum() // else it runs, and lacks only a part of a sub-group above the minimum
 }
 
+// promiseDue returns from when on the gang may be promised room: when it has waited for Options.ReservationAfter, and
+// for Options.ReservationTimeout since it gave up a promise. The latter is forgotten when the process restarts.
+func (g *gangState) promiseDue() time.Time {
+	return later(g.completeAt.Add(g.opts.ReservationAfter), g.gaveUpAt.Add(g.opts.ReservationTimeout))
+}
+
 // nextToBePromised returns the gang that is to be promised room next: of those of the highest priority for which there
-// may be another promise one to which an earlier process had promised room, else the first in the order of the queue.
-// One that has just given up a promise lets another one go first. The gangs are those that were refused, and one that
-// is being tried; nil: none is. nil: there is none.
+// may be another promise one to which an earlier process had promised room, else the first in the order of the queue,
+// in which one that has given up a promise is as old as its promiseDue. The gangs are those that were refused, and one
+// that is being tried; nil: none is. nil: there is none.
 func (r *Registry) nextToBePromised(tried *gangState) (next *gangState) {
 	if len(r.promised) >= r.opts.MaxReservations.InAll {
 		return nil
@@ -119,10 +131,9 @@ func (g *gangState) precedesInPromises(other *gangState) bool {
 	if a, b := g.promisedSince.IsZero(), other.promisedSince.IsZero(); a != b {
 		return b
 	}
-	if g.gaveUp != other.gaveUp {
-		return other.gaveUp
-	}
-	return compareInQueue(g.leaderRank(), g.key, other.leaderRank(), other.key) < 0
+	rank, otherRank := g.leaderRank(), other.leaderRank()
+	rank.Time, otherRank.Time = g.promiseDue(), other.promiseDue()
+	return compareInQueue(rank, g.key, otherRank, other.key) < 0
 }
 
 // PodsOnNodes are the pods on the nodes of an attempt, by ID, and what each has of the resource by which nodes are
@@ -193,7 +204,7 @@ func (r *Registry) RecordPromise(w *Work, s *PromiseSearch, p *backfill.Promise,
 		r.endPromise(g, PromiseUnfit) // a node is drained, or gone
 		return r.endCall(Effects{Dirty: []Key{g.key}})
 	case p == nil:
-		if len(s.Held.Behind) < len(old.behind) {
+		if old.progress = old.lastProgress(now); len(s.Held.Behind) < len(old.behind) {
 			old.progress = now
 		}
 		starts := s.Held.Starts(now)
@@ -210,15 +221,13 @@ func (r *Registry) RecordPromise(w *Work, s *PromiseSearch, p *backfill.Promise,
 	}
 	next := &promise{since: now, room: roomByNode{}, behind: sets.New[types.UID](), starts: p.Starts, progress: now, reviewed: now}
 	if old != nil {
-		next.since = old.since
+		if next.since = old.since; old.outdated { // what it has is none that is better
+			next.progress = old.lastProgress(now)
+		}
 	} else {
 		next.since = earlier(cmp.Or(g.promisedSince, now), now)
 		r.promised = append(r.promised, g)
 		r.tellPromise(g, PromiseMade)
-		for other := range r.waiting.all {
-			other.gaveUp = other.gaveUp && other.priority() != g.priority()
-		}
-		g.gaveUp = false
 	}
 	for i := range p.Plan {
 		next.room.add(p.Plan[i].Node, r.opts.Amount(w.Classes[p.Plan[i].Pod.Class]))
@@ -323,8 +332,8 @@ func (r *Registry) tickPromises(now time.Time) (ended []Key) {
 		p := g.promise
 		switch {
 		case g.plan != nil: // it starts
-		case !p.starts.After(now) && now.Sub(p.progress) >= r.opts.ReservationTimeout:
-			g.gaveUp = true
+		case now.Sub(p.lastProgress(now)) >= r.opts.ReservationTimeout:
+			g.gaveUpAt = now
 			r.endPromise(g, PromiseGivenUp)
 			ended = append(ended, g.key)
 		case now.Sub(p.reviewed) >= reviewInterval && r.index.grewAt.After(p.reviewed):

@@ -238,25 +238,77 @@ func TestAPromiseIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestAKnownStartIsWaitedFor: as long as pods are to end as they promise, a gang does not give up its room.
-func TestAKnownStartIsWaitedFor(t *testing.T) {
+// TestAGangThatGaveUpWaits: it is promised no room for ReservationTimeout, also if no other gang waits for some.
+// Editing it does not change when it gives up.
+func TestAGangThatGaveUpWaits(t *testing.T) {
 	t.Parallel()
 	s := newPromiseScene(t, nil).arrive("a")
-	s.running[0].Spec.ActiveDeadlineSeconds = new(int64(10 * 3600))
-	s.running[0].Status.StartTime = new(metav1.NewTime(s.now))
-	starts := s.now.Add(10 * time.Hour)
 	s.now = s.now.Add(5 * time.Minute)
-	s.ticks(0, "a")
-	s.tries("a", func(search *PromiseSearch) (*backfill.Promise, bool) {
-		if !search.Pods[0].Ends.Equal(starts) || !search.Pods[1].Ends.IsZero() {
-			t.Errorf("pods end at %v and %v, want %v and an unknown time", search.Pods[0].Ends, search.Pods[1].Ends, starts)
-		}
-		return s.on("n1", starts, 0)(search)
-	})
-	s.ticks(9 * time.Hour).keeps("a on n1")
-	s.now = starts
-	// It was not kept, and nothing has become free for long. No other gang waits, so it chooses again.
-	s.ticks(0, "a").keeps()
+	s.tries("a", s.on("n1", time.Time{}, 0))
+	s.ticks(50 * time.Minute)
+	s.apply(s.r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("ml/a").Generation(2).MinMember(1).Obj(), s.now))
+	s.woken = nil
+	s.tries("a", s.on("n2", time.Time{}, 1))
+	s.ticks(10*time.Minute - time.Second).keeps("a on n2")
+	s.ticks(time.Second).keeps()
+	s.ticks(time.Hour - time.Second)
+	if s.tries("a", nil) {
+		t.Error("it is to be promised room again at once")
+	}
+	s.ticks(time.Second)
+	s.ticks(lineInterval, "a")
+	if !s.tries("a", nil) {
+		t.Error("it is not to be promised room again")
+	}
+}
+
+// TestGangsThatGaveUpAreInLineAgain: each has its turn before one that gave up has another one.
+func TestGangsThatGaveUpAreInLineAgain(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a", "b", "c")
+	s.now = s.now.Add(5 * time.Minute)
+	for _, next := range []string{"a", "b", "c", "a", "b"} {
+		s.ticks(lineInterval, next)
+		s.tries(next, s.on("n1", time.Time{}, 0))
+		s.keeps(next + " on n1")
+		s.now = s.now.Add(time.Hour - time.Second)
+		s.apply(s.r.Tick(s.now)) // others are tried by now, in their turn
+		s.woken = nil
+		s.ticks(time.Second).keeps()
+	}
+}
+
+// TestAKnownStartIsWaitedFor: as long as pods are to end as they promise, a gang does not give up its room, and from
+// then on it has ReservationTimeout: they may end a little late.
+func TestAKnownStartIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, reviewed := range map[string]bool{"": false, "an attempt finds that they are late": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newPromiseScene(t, nil).arrive("a")
+			s.running[0].Spec.ActiveDeadlineSeconds = new(int64(10 * 3600))
+			s.running[0].Status.StartTime = new(metav1.NewTime(s.now))
+			starts := s.now.Add(10 * time.Hour)
+			s.now = s.now.Add(5 * time.Minute)
+			s.ticks(0, "a")
+			s.tries("a", func(search *PromiseSearch) (*backfill.Promise, bool) {
+				if !search.Pods[0].Ends.Equal(starts) || !search.Pods[1].Ends.IsZero() {
+					t.Errorf("pods end at %v and %v, want %v and an unknown time", search.Pods[0].Ends, search.Pods[1].Ends, starts)
+				}
+				return s.on("n1", starts, 0)(search)
+			})
+			s.ticks(9 * time.Hour).keeps("a on n1")
+			s.now = starts
+			s.ticks(0).keeps("a on n1")
+			if reviewed {
+				s.now = s.now.Add(time.Minute)
+				s.tries("a", keptPromise)
+			}
+			s.now = starts.Add(time.Hour - time.Second)
+			s.ticks(0).keeps("a on n1")
+			s.ticks(time.Second).keeps()
+		})
+	}
 }
 
 func TestWhatEndsAPromise(t *testing.T) {

@@ -40,6 +40,7 @@ func (r *Registry) SetGroup(group *v2alpha2.PodGroup, now time.Time) Effects {
 	if old == nil || old.UID != group.UID {
 		g.partial.known, g.broken, g.preempted, g.lostGroups = false, false, nil, nil
 		g.failures, g.wasted, g.cuts = 0, 0, 0
+		g.gaveUpAt, g.unfitUntil = time.Time{}, time.Time{}
 		r.forgetPromise(g, PromiseCancelled)
 		r.freeReserved(r.reserved.EndOfGang(key, nil))
 	}

@@ -75,8 +75,8 @@ type GangAdmissionArgs struct {
 	// 72h. 0: it never is; else from 1s to 168h. Source: docs/decisions, G25.
 	ReservationAfter *metav1.Duration `json:"reservationAfter,omitempty"`
 
-	// ReservationTimeout is how long such room is kept while no further part of it becomes free, and it is not known when
-	// the gang can start. nil: 1h. From 1s to 24h. Source: docs/decisions, G25.
+	// ReservationTimeout is how long such room is kept while no further part of it becomes free, and no start that is known
+	// is awaited, and for how long the gang has none then. nil: 1h. From 1s to 24h. Source: docs/decisions, G25.
 	ReservationTimeout *metav1.Duration `json:"reservationTimeout,omitempty"`
 
 	// MaxReservations is the number of gangs for which room is reserved in this way at a time. nil: 4. From 1 to 64.
