@@ -218,7 +218,7 @@ func (g *Gangs) groupHandler(logger klog.Logger) cache.ResourceEventHandler {
 	}
 }
 
-// nodeHandler records that room may have grown.
+// nodeHandler records that room may have grown, and that what is reserved on the node may not be of use any more.
 func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { g.registry.RecordRoomGrowth() },
@@ -230,12 +230,13 @@ func (g *Gangs) nodeHandler() cache.ResourceEventHandler {
 				!equality.Semantic.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
 				!slices.Equal(before.Status.DeclaredFeatures, after.Status.DeclaredFeatures) {
 				g.registry.RecordRoomGrowth()
+				g.registry.RecordNodeChanged(after.Name, g.clock.Now())
 			}
 		},
 		DeleteFunc: func(obj any) {
 			g.registry.RecordRoomGrowth()
 			if name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj); err == nil {
-				g.registry.RemoveNode(name)
+				g.registry.RemoveNode(name, g.clock.Now())
 				g.refusals.Forget(name)
 			}
 		},

@@ -303,15 +303,19 @@ func TestVictimsThatAreNotNeededAnyMoreAreSpared(t *testing.T) {
 
 // cordon makes a node unschedulable.
 func (c *cluster) cordon(name string) {
+	c.changeNode(name, func(node *corev1.Node) { node.Spec.Unschedulable = true })
+	c.eventually("the node is seen as unschedulable", func() bool { return c.sched.Cache.Dump().Nodes[name].Node().Spec.Unschedulable })
+}
+
+func (c *cluster) changeNode(name string, change func(*corev1.Node)) {
 	node, err := c.client.CoreV1().Nodes().Get(c.ctx, name, metav1.GetOptions{})
 	if err == nil {
-		node.Spec.Unschedulable = true
+		change(node)
 		_, err = c.client.CoreV1().Nodes().Update(c.ctx, node, metav1.UpdateOptions{})
 	}
 	if err != nil {
 		c.t.Error(err)
 	}
-	c.eventually("the node is seen as unschedulable", func() bool { return c.sched.Cache.Dump().Nodes[name].Node().Spec.Unschedulable })
 }
 
 // haveMark reports whether any of the pods has the mark of a victim.

@@ -3,26 +3,30 @@
 package gangadmission
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/test/fakeapi"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
+// reservesSoon lets room be reserved for gangs that have waited for a second.
+func reservesSoon(_ *cluster, _ *bool, args *config.GangAdmissionArgs) {
+	args.ReservationAfter.Duration = time.Second
+}
+
 // TestAGangWithAnExtenderDoesNotBlockReservations: it is promised none, and the gang behind it has its turn.
 func TestAGangWithAnExtenderDoesNotBlockReservations(t *testing.T) {
 	t.Parallel()
-	soon := func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) {
-		args.ReservationAfter.Duration = time.Second
-	}
 	extender := &fakeapi.Extender{Answer: func(_ string, _ *corev1.Pod, nodes []string) any {
 		return fakeapi.Accepted(nodes, func(string) string { return "" })
 	}}
-	c := newCluster(t, soon, extended(extender, managesWidgets)).node(wrappers.MakeNode("n0").GPUs(8)).run()
+	c := newCluster(t, reservesSoon, extended(extender, managesWidgets)).node(wrappers.MakeNode("n0").GPUs(8)).run()
 	c.pod(wrappers.MakePod("on-n0", "ml").GPUs(8)).eventually("on-n0 bound", c.isBound("on-n0"))
 	c.withWidgets("odd", 1)
 	c.refused("odd")
@@ -38,10 +42,7 @@ func TestAGangWithAnExtenderDoesNotBlockReservations(t *testing.T) {
 // free is kept for it; what it cannot use is not.
 func TestAGangIsPromisedRoom(t *testing.T) {
 	t.Parallel()
-	soon := func(_ *cluster, _ *bool, args *config.GangAdmissionArgs) {
-		args.ReservationAfter.Duration = time.Second
-	}
-	c := newCluster(t, soon).node(wrappers.MakeNode("n0").GPUs(8)).node(wrappers.MakeNode("n1").GPUs(8)).run()
+	c := newCluster(t, reservesSoon).node(wrappers.MakeNode("n0").GPUs(8)).node(wrappers.MakeNode("n1").GPUs(8)).run()
 	for _, name := range []string{"on-n0", "on-n1"} {
 		c.pod(wrappers.MakePod(name, "ml").GPUs(8)).eventually(name+" bound", c.isBound(name))
 	}
@@ -60,4 +61,41 @@ func TestAGangIsPromisedRoom(t *testing.T) {
 	c.deletePod("high")
 	c.leaves("on-n1")
 	c.wholeOf("big", 2)
+}
+
+// TestAPromiseLeavesANodeThatIsCordoned: at once, although nothing has become free.
+func TestAPromiseLeavesANodeThatIsCordoned(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*corev1.Node){
+		"cordoned": func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"tainted": func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "broken", Effect: corev1.TaintEffectNoSchedule})
+		},
+		"smaller": func(n *corev1.Node) { n.Status.Allocatable[wrappers.GPUResource] = resource.MustParse("7") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, reservesSoon).node(wrappers.MakeNode("n0").GPUs(8)).node(wrappers.MakeNode("n1").GPUs(8)).run()
+			for _, pod := range []string{"on-n0", "on-n1"} {
+				c.pod(wrappers.MakePod(pod, "ml").GPUs(8).Spec(func(s *corev1.PodSpec) { s.ActiveDeadlineSeconds = new(int64(3600)) })).
+					eventually(pod+" bound", c.isBound(pod))
+			}
+			c.groups.Put(wrappers.MakePodGroup("big", "ml").UID("big").Generation(1).MinMember(1).Obj())
+			c.pod(wrappers.MakePod("big-0", "ml").Gang("big").GPUs(8)).refused("big")
+			promised := func() string {
+				f, _ := c.gangs.registry.Facts(key("big"))
+				if f.Promised == nil {
+					return ""
+				}
+				return strings.Join(f.Promised.Nodes, ",")
+			}
+			c.eventually("room is promised", func() bool { return promised() != "" })
+			first := promised()
+			c.changeNode(first, change)
+			c.eventually("room on the other node is promised", func() bool { return promised() != "" && promised() != first })
+			c.cordon("n0")
+			c.cordon("n1")
+			c.eventually("no room is promised", func() bool { return promised() == "" })
+		})
+	}
 }

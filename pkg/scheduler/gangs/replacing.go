@@ -210,19 +210,15 @@ func (r *Registry) endedByItself(m *member) {
 	}
 }
 
-// RemoveNode ends the reservations on a deleted node.
-func (r *Registry) RemoveNode(name string) {
+// RemoveNode ends the reservations on a deleted node. Gangs that are promised it choose again.
+func (r *Registry) RemoveNode(name string, now time.Time) {
 	if !r.haveReserved.Load() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reserved.EndOnNode(name)
-	for _, g := range r.promised {
-		if g.promise.room[name] != nil {
-			g.outdatePromise()
-		}
-	}
+	r.recordNodeChanged(name, now)
 	r.haveReserved.Store(!r.reserved.IsEmpty())
 }
 

@@ -211,7 +211,7 @@ func TestReservationEnds(t *testing.T) {
 			vacated: []string{"x0"},
 		},
 		"when its node is gone": {
-			do: func(s *story) { s.gone("x0"); s.r.RemoveNode("n"); s.after(time.Second) },
+			do: func(s *story) { s.gone("x0"); s.r.RemoveNode("n", s.now); s.after(time.Second) },
 		},
 		"when another scheduler has bound a pod of the leaf": {
 			do:      func(s *story) { s.gone("x0").pods(leafPod("x2")).pods(leafPod("x2").Node("elsewhere")) },

@@ -45,6 +45,7 @@ type promise struct {
 	progress time.Time           // when a part of it became free last
 	reviewed time.Time           // when an attempt looked for a better one last
 	outdated bool                // what is reserved may not be what the gang needs any more: it is chosen anew
+	changed  time.Time           // when a node of it changed, or was deleted, since it was chosen; zero: none was
 }
 
 // lastProgress returns when a part of the room became free last. Pods that are to end as they promise count as progress
@@ -291,6 +292,25 @@ func (g *gangState) outdatePromise() {
 	}
 }
 
+// RecordNodeChanged records that a node may not take the pods any more for which room is reserved there, for example
+// because it is cordoned: gangs that are promised it choose again.
+func (r *Registry) RecordNodeChanged(name string, now time.Time) {
+	if !r.haveReserved.Load() {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recordNodeChanged(name, now)
+}
+
+func (r *Registry) recordNodeChanged(name string, now time.Time) {
+	for _, g := range r.promised {
+		if g.promise.room[name] != nil {
+			g.promise.changed = now
+		}
+	}
+}
+
 // forgetPromise ends the promise of a gang, if it has one. Its room stays reserved.
 func (r *Registry) forgetPromise(g *gangState, why PromiseEvent) {
 	if g.promise == nil {
@@ -336,6 +356,9 @@ func (r *Registry) tickPromises(now time.Time) (ended []Key) {
 			g.gaveUpAt = now
 			r.endPromise(g, PromiseGivenUp)
 			ended = append(ended, g.key)
+		case !p.changed.IsZero() && now.Sub(p.changed) >= observedLate: // the scheduler's cache has the node as it is by now
+			p.outdated, p.changed = true, time.Time{}
+			r.tryForPromise(g)
 		case now.Sub(p.reviewed) >= reviewInterval && r.index.grewAt.After(p.reviewed):
 			r.tryForPromise(g)
 		}

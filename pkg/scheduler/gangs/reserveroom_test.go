@@ -347,19 +347,43 @@ func TestWhatEndsAPromise(t *testing.T) {
 	}
 }
 
-// TestANodeOfAPromiseIsGone: its room is free for all; when room becomes free anywhere, the gang chooses again.
-func TestANodeOfAPromiseIsGone(t *testing.T) {
+// TestANodeOfAPromiseChanges: the gang chooses again as soon as an attempt sees the node as it is, also if no room has
+// become free. A node that is none of the promise, for example one that is back, changes nothing.
+func TestANodeOfAPromiseChanges(t *testing.T) {
 	t.Parallel()
-	s := newPromiseScene(t, nil).arrive("a", "b")
-	s.now = s.now.Add(5 * time.Minute)
-	s.tries("a", s.on("n1", time.Time{}, 0))
-	s.r.RemoveNode("n1")
-	s.keeps().after(time.Second)
-	s.r.beginCall(s.now)
-	s.r.RecordRoomGrowth()
-	s.ticks(reviewInterval, "a")
-	s.tries("a", s.on("n2", time.Time{}, 1))
-	s.keeps("a on n2")
+	for name, tc := range map[string]struct {
+		change func(s *promiseScene)
+		keeps  []string // until then
+	}{
+		"deleted":  {change: func(s *promiseScene) { s.r.RemoveNode("n1", s.now) }},
+		"cordoned": {change: func(s *promiseScene) { s.r.RecordNodeChanged("n1", s.now) }, keeps: []string{"a on n1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newPromiseScene(t, nil).arrive("a", "b")
+			s.now = s.now.Add(5 * time.Minute)
+			s.tries("a", s.on("n1", time.Time{}, 0))
+			tc.change(s)
+			s.keeps(tc.keeps...)
+			s.ticks(observedLate-1).ticks(1, "a")
+			s.tries("a", func(search *PromiseSearch) (*backfill.Promise, bool) {
+				if search.Held != nil {
+					t.Error("it may keep what it has")
+				}
+				return s.on("n2", time.Time{}, 1)(search)
+			})
+			s.keeps("a on n2")
+			s.r.RecordNodeChanged("n1", s.now)
+			s.ticks(observedLate)
+			s.tries("a", func(search *PromiseSearch) (*backfill.Promise, bool) {
+				if search.Held == nil {
+					t.Error("it chooses anew because of another node")
+				}
+				return nil, true
+			})
+			s.keeps("a on n2")
+		})
+	}
 }
 
 // TestTheClockSteps: a clock that is set back, or forward by hours, ends no promise for which pods are to end, and
@@ -522,7 +546,7 @@ func TestAPromiseThatHasChangedIsChosenAnew(t *testing.T) {
 		"the gang was edited": func(s *promiseScene) {
 			s.apply(s.r.SetGroup(wrappers.MakePodGroup("a", "ml").UID("ml/a").Generation(2).MinMember(1).Obj(), s.now))
 		},
-		"a node is gone": func(s *promiseScene) { s.r.RemoveNode("n1") },
+		"a node is gone": func(s *promiseScene) { s.r.RemoveNode("n1", s.now) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
