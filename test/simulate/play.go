@@ -346,7 +346,7 @@ func (p *play) cycle(leader *corev1.Pod) error {
 // promise chooses room for a gang that does not fit, if it is to be promised some.
 func (p *play) promise(work *gangs.Work, world *kubescheduler.Snapshot) {
 	if s := p.registry.BeginPromise(work, world, p.now); s != nil {
-		world.ForgetEnds()
+		world.AskForLater()
 		promise, keep := backfill.Revise(work.Required(), world, s.Held, s.Pods, p.now, placement.Budget{})
 		p.apply(p.registry.RecordPromise(work, s, promise, keep, p.now))
 	}

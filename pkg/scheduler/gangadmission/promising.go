@@ -24,7 +24,7 @@ func (pl *Admission) promiseRoom(logger klog.Logger, work *gangs.Work, snapshot 
 		return
 	}
 	limit.restart(now, 0)
-	snapshot.ForgetEnds()
+	snapshot.AskForLater()
 	promise, keep := backfill.Revise(work.Required(), snapshot, s.Held, s.Pods, now, placement.Budget{Placements: int(pl.args.PlanBudget), Expired: limit.isOver})
 	took := pl.gangs.clock.Since(now)
 	a.Took += took

@@ -104,8 +104,11 @@ func (g *gangState) recordAdmitted() {
 	if g.tree == nil {
 		return
 	}
-	if g.lostFrom != nil && (!g.admitted || n.Bound.Satisfied(g.tree.Root())) {
-		g.lostFrom = nil
+	switch isWhole := n.Bound.Satisfied(g.tree.Root()); {
+	case isWhole:
+		g.lostFrom, g.wholeWith = nil, g.tree.MinPods()
+	case !g.admitted:
+		g.lostFrom, g.wholeWith = nil, 0
 	}
 	switch root := g.tree.Root(); {
 	case !g.admitted && (n.Bound.Satisfied(root) || g.wasWhole()):

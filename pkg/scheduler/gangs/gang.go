@@ -45,6 +45,8 @@ type gangState struct {
 
 	lostFrom []LostPods // bound pods that the admitted gang has lost since its minimum was bound, the latest last; at most maxLost
 
+	wholeWith int // pods of its minimum when this was bound last; 0 = it was not, as far as this process knows
+
 	departing map[*member]*evictions.Eviction // see Registry.recordDeparting; nil = none
 
 	preemption   *evictions.Eviction // by which the gang makes room for itself; nil = none

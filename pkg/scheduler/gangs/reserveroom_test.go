@@ -3,6 +3,7 @@
 package gangs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -569,6 +570,54 @@ func TestAPromiseThatHasChangedIsChosenAnew(t *testing.T) {
 				t.Errorf("events %v, want %v", s.events, want)
 			}
 		})
+	}
+}
+
+// TestAGangThatGrowsReplacesNothing: pods that replace lost ones may use promised room, those that an edit requires may
+// not.
+func TestAGangThatGrowsReplacesNothing(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil)
+	needs := func(pods int32) {
+		s.apply(s.r.SetGroup(wrappers.MakePodGroup("g", "ml").UID("g").Generation(int64(pods)).MinMember(pods).Obj(), s.now))
+	}
+	member := func(i int) *wrappers.PodWrapper {
+		name := fmt.Sprint("g-", i)
+		return wrappers.MakePod(name, "ml").UID(name).Gang("g")
+	}
+	waits := member(2).Obj()
+	asksAsRefill := func() bool {
+		t.Helper()
+		s.after(time.Minute)
+		s.apply(s.r.Tick(s.now))
+		leader := s.r.members[s.r.gangs[waitKey("g")].leader].pod
+		s.r.MayEnterQueue(leader)
+		s.r.RecordPopped(leader.UID)
+		w, why := s.r.BeginAttempt(leader)
+		if w == nil || w.Task != Refill {
+			t.Fatalf("no attempt to refill the gang: %s", why)
+		}
+		s.apply(s.r.RecordGangRefused(w.Gang, podgroup.Refusal{Reason: "full"}, Wait{Needs: []Need{{&fakeShape{}, 1}}}, s.now))
+		return w.Asker().Refill
+	}
+	needs(2)
+	for i := range 2 {
+		s.apply(s.r.SetPod(member(i).Node("n1").Obj(), s.now))
+	}
+	s.apply(s.r.SetPod(waits, s.now))
+	s.apply(s.r.RemovePod(member(1).Obj().UID, s.now))
+	s.after(time.Minute)
+	if !asksAsRefill() {
+		t.Error("a pod that replaces a lost one does not")
+	}
+	s.apply(s.r.SetPod(member(3).Obj(), s.now))
+	needs(3)
+	if asksAsRefill() {
+		t.Error("pods that an edit requires do")
+	}
+	needs(2)
+	if !asksAsRefill() {
+		t.Error("a pod that replaces a lost one does not, after an edit that was undone")
 	}
 }
 

@@ -63,6 +63,7 @@ type Work struct {
 	all     map[string][]placement.Pod
 
 	roomPriority int32 // see Asker
+	grown        bool  // the gang needs more pods than when its minimum was bound last: what it lacks was not lost
 	began        time.Time
 	standing     map[string]int32 // see gangState.evictionPriorities
 }
@@ -202,6 +203,7 @@ func (r *Registry) beginAttempt(pod *corev1.Pod, buffer *[]row) (*Work, standing
 	w.EvictionPriorities, w.standing = g.evictionPriorities(profile)
 	w.EvictionPriority, g.roomPriority = w.EvictionPriorities[0], w.EvictionPriorities[len(w.EvictionPriorities)-1]
 	w.roomPriority, w.began = max(g.roomPriority, g.leastPriority()), r.now
+	w.grown = g.wholeWith > 0 && g.tree.MinPods() > g.wholeWith
 	g.progress = Progress{}
 	w.Problem = placement.Problem{Tree: g.tree, Have: g.numbers.Bound.Counts(), Bound: g.numbers.BoundNow(), Pods: map[string][]placement.Pod{}}
 	w.Problem.Nodes = g.placed.nodes()
@@ -248,7 +250,7 @@ func (g *gangState) standing(task Task, profile string) standing {
 // it, with that for which they do. Otherwise pods that were preempted took the room back that is kept for the
 // preemptor.
 func (w *Work) Asker() reservations.Asker {
-	return reservations.Asker{Gang: w.Gang, Priority: w.roomPriority, Surplus: w.Task.isSurplus(), Refill: w.Task == Refill || w.Task == LostUnit, Ends: w.ends()}
+	return reservations.Asker{Gang: w.Gang, Priority: w.roomPriority, Surplus: w.Task.isSurplus(), Refill: w.Task == Refill && !w.grown || w.Task == LostUnit, Ends: w.ends()}
 }
 
 // ends returns until when all pods of the work run at most if they start now. Zero: not all of them promise it.

@@ -117,13 +117,13 @@ func (w *Snapshot) readReservationsOn(i int, list []*reservations.Reservation) {
 	}
 }
 
-// ForgetEnds makes all that is reserved count, also what the pods may use because they end before it is needed: what is
-// planned from now on is for later. It must not be called while pods are planned.
-func (w *Snapshot) ForgetEnds() {
-	if w.asker.Ends.IsZero() {
+// AskForLater makes all that is reserved count, also what the pods may use now because they end before it is needed, or
+// replace others: what is planned from now on is for later. It must not be called while pods are planned.
+func (w *Snapshot) AskForLater() {
+	if w.asker.Ends.IsZero() && !w.asker.Refill {
 		return
 	}
-	w.asker.Ends = time.Time{}
+	w.asker.Ends, w.asker.Refill = time.Time{}, false
 	for name, list := range w.reservedView.ByNode() {
 		if i, ok := w.nodes.position[name]; ok {
 			w.readReservationsOn(i, list)

@@ -337,9 +337,9 @@ func TestShapesBesideReservations(t *testing.T) {
 	}
 }
 
-// TestForgetEnds: pods that end in time are planned on room that is reserved for later, but not if they are to start
-// later.
-func TestForgetEnds(t *testing.T) {
+// TestAskForLater: pods that end in time, or replace others, are planned on room that is reserved for later, but not if
+// they are to start later.
+func TestAskForLater(t *testing.T) {
 	c := newCluster(t, racks(1, 8)...)
 	starts := time.Unix(5_000_000, 0)
 	set := reservations.NewSet()
@@ -347,21 +347,27 @@ func TestForgetEnds(t *testing.T) {
 		Owner: reservations.Owner{Gang: gangNamed("other"), Leaf: reservations.EveryLeaf}, Node: "n0", Priority: 10, Starts: starts, Promised: true,
 		Amount: reservations.Amount{Pods: 1, Resources: map[corev1.ResourceName]int64{wrappers.GPUResource: 8}},
 	}, starts.Add(time.Hour), starts)
-	w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("c").GPUs(8).Obj()}, Options{
-		Reserved: set.View(), Asker: reservations.Asker{Gang: gangNamed("g"), Priority: 10, Ends: starts},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok := w.Place(0, ""); !ok {
-		t.Fatal("it ends in time, and is not placed")
-	}
-	w.Undo(1)
-	w.ForgetEnds()
-	if node, ok := w.Place(0, ""); ok {
-		t.Errorf("it is placed on %s for later", node)
-	}
-	if w.Capacity(0).Pods != 0 {
-		t.Error("it has room for later")
+	for name, asker := range map[string]reservations.Asker{
+		"it ends in time":    {Ends: starts},
+		"it replaces others": {Refill: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asker.Gang, asker.Priority = gangNamed("g"), 10
+			w, err := NewSnapshot(c.ctx, c.f, c.nodes, []*corev1.Pod{classPod("c").GPUs(8).Obj()}, Options{Reserved: set.View(), Asker: asker})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := w.Place(0, ""); !ok {
+				t.Fatal("it is not placed now")
+			}
+			w.Undo(1)
+			w.AskForLater()
+			if node, ok := w.Place(0, ""); ok {
+				t.Errorf("it is placed on %s for later", node)
+			}
+			if w.Capacity(0).Pods != 0 {
+				t.Error("it has room for later")
+			}
+		})
 	}
 }

@@ -30,7 +30,7 @@ type Asker struct {
 	Priority int32
 	// Surplus: the pods are above the minimum of their gang.
 	Surplus bool
-	// Refill: the pods replace some that their gang has lost.
+	// Refill: the pods replace some that their gang has lost, and it needs no more than before.
 	Refill bool
 	// Ends is until when the pods run at most if they start now, by their promise. Zero: they make none.
 	Ends time.Time
