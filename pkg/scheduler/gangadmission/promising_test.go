@@ -99,3 +99,24 @@ func TestAPromiseLeavesANodeThatIsCordoned(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatPodsReturnIsNotKeptTwice: the CPUs that a gang needs are those of the pod for which it waits, so a pod may
+// use those that are free, but no more.
+func TestWhatPodsReturnIsNotKeptTwice(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, reservesSoon).node(wrappers.MakeNode("n0").GPUs(8).Capacity(corev1.ResourceCPU, "16")).run()
+	c.pod(wrappers.MakePod("on-n0", "ml").GPUs(8).CPU("12")).eventually("on-n0 bound", c.isBound("on-n0"))
+	c.groups.Put(wrappers.MakePodGroup("big", "ml").UID("big").Generation(1).MinMember(1).Obj())
+	c.pod(wrappers.MakePod("big-0", "ml").Gang("big").GPUs(8).CPU("13")).refused("big")
+	c.eventually("room is promised", func() bool {
+		f, _ := c.gangs.registry.Facts(key("big"))
+		return f.Promised != nil && len(f.Promised.Nodes) == 1
+	})
+	c.pod(wrappers.MakePod("passes", "ml").CPU("3")).eventually("a pod that leaves one CPU is bound", c.isBound("passes"))
+	c.pod(wrappers.MakePod("waits", "ml").CPU("1")).eventually("a pod that needs the last one waits", func() bool { return c.isUnscheduled("waits") })
+	c.leaves("on-n0")
+	c.wholeOf("big", 1)
+	if c.isBound("waits")() {
+		t.Error("the pod has the CPU that is kept")
+	}
+}

@@ -246,10 +246,11 @@ func (r *Registry) RecordPromise(w *Work, s *PromiseSearch, p *backfill.Promise,
 func (r *Registry) reservePromised(g *gangState, s *PromiseSearch) {
 	p := g.promise
 	ended := r.reserved.EndOfGang(g.key, isOfGang)
+	returned := r.returnedTo(p, s)
 	for _, node := range p.nodes { // an order, if there are too many
 		r.reserved.Reserve(reservations.Reservation{
 			Owner: reservations.Owner{Gang: g.key, Leaf: reservations.EveryLeaf}, Node: node, Priority: g.roomPriority, Amount: *p.room[node],
-			Starts: p.starts, Promised: true,
+			Occupied: returned[node], Starts: p.starts, Promised: true,
 		}, r.now.Add(foreverReserved), r.now)
 	}
 	for i := range s.Pods {
@@ -261,6 +262,23 @@ func (r *Registry) reservePromised(g *gangState, s *PromiseSearch) {
 	}
 	r.freeReserved(slices.DeleteFunc(ended, func(old *reservations.Reservation) bool { return p.room[old.Node] != nil }))
 	r.haveReserved.Store(!r.reserved.IsEmpty())
+}
+
+// returnedTo returns, by node, what the pods for which a gang waits return of ordinary resources such as CPU when they
+// end, if it is not known when it starts: that is not kept from what is free until then. Of extended resources all that
+// becomes free is kept, so that the gang need not wait for all of these pods.
+func (r *Registry) returnedTo(p *promise, s *PromiseSearch) map[string][]reservations.Occupied {
+	if !p.starts.IsZero() {
+		return nil // see Occupy
+	}
+	returned := map[string][]reservations.Occupied{}
+	for i := range s.Pods {
+		pod := s.running[s.Pods[i].ID]
+		if room := p.room[pod.Spec.NodeName]; s.Pods[i].Amount > 0 && p.behind.Has(pod.UID) && room.HasExtended() {
+			returned[pod.Spec.NodeName] = append(returned[pod.Spec.NodeName], reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod).WithoutExtended()})
+		}
+	}
+	return returned
 }
 
 // foreverReserved is longer than any promise lasts: what ends it is not the time of its reservations.

@@ -3,6 +3,7 @@
 package reservations
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -188,6 +189,31 @@ func (a *Amount) add(name corev1.ResourceName, n int64) {
 	}
 	a.Resources[name] += n
 }
+
+// WithoutExtended returns the amount without extended resources: these have a domain in their names.
+func (a Amount) WithoutExtended() Amount {
+	ordinary := Amount{Pods: a.Pods}
+	for name, n := range a.Resources {
+		if !isExtended(name) {
+			ordinary.add(name, n)
+		}
+	}
+	return ordinary
+}
+
+// HasExtended reports whether there are extended resources in the amount. nil has none.
+func (a *Amount) HasExtended() bool {
+	if a != nil {
+		for name := range a.Resources {
+			if isExtended(name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isExtended(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
 // IsEmpty reports whether nothing was added.
 func (a *Amount) IsEmpty() bool { return a.Pods == 0 && len(a.Resources) == 0 }
