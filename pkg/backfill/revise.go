@@ -17,10 +17,11 @@ const (
 )
 
 // Revise returns the promise for a gang. held is the one that it has; nil: none. A nil promise means that the gang
-// keeps what it has, or, if keep is false, that it fits nowhere.
+// keeps what it has, or has none, because the time was over or there is nothing better; or, if keep is false, that it
+// fits nowhere.
 func Revise(problem placement.Problem, w World, held *Held, pods []Pod, now time.Time, budget placement.Budget) (p *Promise, keep bool) {
 	p, cut := Choose(problem, w, pods, now, budget)
-	if held != nil && (cut || held.Holds(problem, w, budget) && (p == nil || !held.GivesWay(p, now))) {
+	if cut || held != nil && held.Holds(problem, w, budget) && (p == nil || !held.GivesWay(p, now)) {
 		return nil, true
 	}
 	return p, false

@@ -23,7 +23,7 @@ func (pl *Admission) promiseRoom(logger klog.Logger, work *gangs.Work, snapshot 
 	if s == nil {
 		return
 	}
-	limit.restart(now, 0)
+	limit.restart(now, s.Cuts)
 	snapshot.AskForLater()
 	promise, keep := backfill.Revise(work.Required(), snapshot, s.Held, s.Pods, now, placement.Budget{Placements: int(pl.args.PlanBudget), Expired: limit.isOver})
 	took := pl.gangs.clock.Since(now)

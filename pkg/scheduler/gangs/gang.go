@@ -65,6 +65,7 @@ type gangState struct {
 	promise       *promise  // room that it is promised; nil = none
 	promisedSince time.Time // since when an earlier process promised it room that is to be chosen again; zero = none is
 	gaveUpAt      time.Time // when it gave up a promise last; zero = it did not, as far as this process knows
+	promiseCuts   int       // consecutive searches for room for it for which the time did not suffice
 	unfitUntil    time.Time // no room is chosen for it before, because it fitted nowhere, or this could not be told
 
 	election

@@ -68,8 +68,9 @@ const (
 // PromiseSearch is what an attempt needs to choose room for its gang.
 type PromiseSearch struct {
 	Pods []backfill.Pod // for whose end the gang may wait
-	// Held is the promise that the gang has; nil: none.
+	// Held is the promise that the gang has; nil: none, or it is to choose another one.
 	Held *backfill.Held
+	Cuts int // consecutive searches before this one for which the time did not suffice
 
 	running []*corev1.Pod // by ID
 	gangs   []Key         // by index of Pods: that of the pod; zero: it has none
@@ -89,38 +90,53 @@ func (g *gangState) promiseDue() time.Time {
 	return later(g.completeAt.Add(g.opts.ReservationAfter), g.gaveUpAt.Add(g.opts.ReservationTimeout))
 }
 
-// nextToBePromised returns the gang that is to be promised room next: of those of the highest priority for which there
-// may be another promise one to which an earlier process had promised room, else the first in the order of the queue,
-// in which one that has given up a promise is as old as its promiseDue. The gangs are those that were refused, and one
-// that is being tried; nil: none is. nil: there is none.
-func (r *Registry) nextToBePromised(tried *gangState) (next *gangState) {
+// promisable returns a function that reports whether a gang that waits may be promised room beside those that are.
+func (r *Registry) promisable() func(*gangState) bool {
 	if len(r.promised) >= r.opts.MaxReservations.InAll {
-		return nil
+		return func(*gangState) bool { return false }
 	}
 	ofPriority, ofNamespace := map[int32]int{}, map[string]int{}
 	for _, g := range r.promised {
 		ofPriority[g.priority()]++
 		ofNamespace[g.key.Namespace]++
 	}
-	consider := func(g *gangState) {
-		if r.mayBePromised(g) && ofPriority[g.priority()] < r.opts.MaxReservations.OfPriority && ofNamespace[g.key.Namespace] < r.opts.MaxReservations.OfNamespace &&
-			(next == nil || g.precedesInPromises(next)) {
+	return func(g *gangState) bool {
+		return r.mayBePromised(g) && ofPriority[g.priority()] < r.opts.MaxReservations.OfPriority && ofNamespace[g.key.Namespace] < r.opts.MaxReservations.OfNamespace
+	}
+}
+
+// nextToBePromised returns the gang that is to be promised room next, of those that were refused: of the highest
+// priority for which there may be another promise one to which an earlier process had promised room, else the first in
+// the order of the queue, in which one that has given up a promise is as old as its promiseDue. nil: there is none.
+func (r *Registry) nextToBePromised() (next *gangState) {
+	may := r.promisable()
+	for g := range r.waiting.all {
+		if may(g) && (next == nil || g.precedesInPromises(next)) {
 			next = g
 		}
-	}
-	for g := range r.waiting.all {
-		consider(g)
-	}
-	if tried != nil {
-		consider(tried)
 	}
 	return next
 }
 
+// isNextToBePromised reports whether a gang that is being tried is to be promised room before those that were refused.
+func (r *Registry) isNextToBePromised(g *gangState) bool {
+	may := r.promisable()
+	if !may(g) {
+		return false
+	}
+	for other := range r.waiting.all {
+		if may(other) && other.precedesInPromises(g) {
+			return false
+		}
+	}
+	return true
+}
+
 // passPromise lets other gangs have their turn if the attempt of a gang has ended that was to be promised room, and did
-// not come to choose any: for example because its topology is not known, or an HTTP extender filters its nodes.
+// not come to choose any: for example because its topology is not known, an HTTP extender filters its nodes, or its
+// search for a plan is cut short again and again.
 func (r *Registry) passPromise(g *gangState) {
-	if r.mayBePromised(g) && r.nextToBePromised(g) == g {
+	if r.isNextToBePromised(g) {
 		g.unfitUntil = r.now.Add(unfitPause)
 	}
 }
@@ -154,10 +170,10 @@ func (r *Registry) BeginPromise(w *Work, on PodsOnNodes, now time.Time) *Promise
 	switch {
 	case g == nil || g.tree != w.Tree || w.Task.isSurplus() || g.preemption != nil:
 		return nil
-	case g.promise == nil && (!r.mayBePromised(g) || r.nextToBePromised(g) != g):
+	case g.promise == nil && !r.isNextToBePromised(g):
 		return nil
 	}
-	s, amount := &PromiseSearch{}, on.ExtendedAmounts()
+	s, amount := &PromiseSearch{Cuts: g.promiseCuts}, on.ExtendedAmounts()
 	if g.promise != nil && !g.promise.outdated {
 		s.Held = &backfill.Held{}
 	}
@@ -197,8 +213,15 @@ func (r *Registry) RecordPromise(w *Work, s *PromiseSearch, p *backfill.Promise,
 	}
 	old := g.promise
 	switch {
-	case p == nil && (!keep || old == nil):
-		g.unfitUntil, g.promisedSince = now.Add(unfitPause), time.Time{}
+	case p == nil && keep && s.Held == nil: // the time was over: the next search has more of it
+		g.promiseCuts++
+		g.unfitUntil = now.Add(unfitPause)
+		if old != nil {
+			old.reviewed = now
+		}
+		return r.endCall(Effects{})
+	case p == nil && !keep:
+		g.unfitUntil, g.promisedSince, g.promiseCuts = now.Add(unfitPause), time.Time{}, 0
 		if old == nil {
 			return r.endCall(Effects{})
 		}
@@ -237,7 +260,7 @@ func (r *Registry) RecordPromise(w *Work, s *PromiseSearch, p *backfill.Promise,
 	for _, id := range p.Behind {
 		next.behind.Insert(s.running[id].UID)
 	}
-	g.promise, g.promisedSince, g.unfitUntil = next, time.Time{}, time.Time{}
+	g.promise, g.promisedSince, g.unfitUntil, g.promiseCuts = next, time.Time{}, time.Time{}, 0
 	r.reservePromised(g, s)
 	return r.endCall(Effects{Dirty: []Key{g.key}})
 }
@@ -377,37 +400,43 @@ func (r *Registry) tickPromises(now time.Time) (ended []Key) {
 		case !p.changed.IsZero() && now.Sub(p.changed) >= observedLate: // the scheduler's cache has the node as it is by now
 			p.outdated, p.changed = true, time.Time{}
 			r.tryForPromise(g)
-		case now.Sub(p.reviewed) >= reviewInterval && r.index.grewAt.After(p.reviewed):
-			r.tryForPromise(g)
+		case now.Sub(p.reviewed) >= reviewInterval && (p.outdated || r.index.grewAt.After(p.reviewed)):
+			if r.tryForPromise(g) {
+				p.reviewed = now // the attempt may end before it looks for room
+			}
 		}
 	}
 	if r.opts.ReservationAfter > 0 && now.Sub(r.promisesAt) >= lineInterval {
 		r.promisesAt = now
-		if g := r.nextToBePromised(nil); g != nil {
+		if g := r.nextToBePromised(); g != nil {
 			r.tryForPromise(g)
 		}
 	}
 	return ended
 }
 
-// retryPromised lets gangs be tried first, within the share of attempts without an event, for which it is not known
-// when they start, if room has become free: it is kept for them where that leaves them less to wait for.
+// retryPromised lets gangs be tried first, within a share of their own, for which it is not known when they start, if
+// room has become free: it is kept for them where that leaves them less to wait for.
 func (r *Registry) retryPromised() Effects {
 	var e Effects
 	for _, g := range slices.Clone(r.promised) {
 		p := g.promise
 		if p.starts.IsZero() && g.phase.isRefused() && r.index.grewAt.After(p.reviewed) && r.now.Sub(p.reviewed) >= captureInterval &&
-			r.waiting.withoutEvent.affords(g.wait.Took, r.now) {
+			r.waiting.forPromises.affords(g.wait.Took, r.now) {
 			e.add(r.retryRefused(g))
 		}
 	}
 	return e
 }
 
-// tryForPromise lets a refused gang be tried so that room is chosen for it.
-func (r *Registry) tryForPromise(g *gangState) {
-	if g.phase.isRefused() && g.wait != nil && (g.wait.Until.IsZero() || r.now.Before(g.wait.Until)) {
+// tryForPromise lets a gang be tried so that room is chosen for it. It returns false if it does not wait.
+func (r *Registry) tryForPromise(g *gangState) bool {
+	if !g.phase.isRefused() || g.wait == nil {
+		return false
+	}
+	if g.wait.Until.IsZero() || r.now.Before(g.wait.Until) {
 		g.wait.Until = r.now
 		r.setTimer(g, r.timerOf(g))
 	}
+	return true
 }

@@ -4,6 +4,7 @@ package gangs
 
 import (
 	"fmt"
+	"math/rand"
 	"slices"
 	"strings"
 	"testing"
@@ -424,6 +425,29 @@ func TestWhatBecomesFreeElsewhere(t *testing.T) {
 	s.changes(nil).wants() // a moment ago
 }
 
+// TestAttemptsForPromisesTakeNoTimeOfOthers: whatever they cost, gangs that were cut short go on within their own share
+// of the loop.
+func TestAttemptsForPromisesTakeNoTimeOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a", "b")
+	s.now = s.now.Add(5 * time.Minute)
+	s.tries("a", s.on("n1", time.Time{}, 0))
+	s.r.gangs[waitKey("a")].wait.Took = time.Second
+	pod := s.pod("b")
+	s.r.MayEnterQueue(pod)
+	s.r.RecordPopped(pod.UID)
+	w, why := s.r.BeginAttempt(pod)
+	if w == nil {
+		t.Fatal(why)
+	}
+	s.apply(s.r.RecordGangRefused(w.Gang, podgroup.Refusal{Reason: "cut"}, Wait{Needs: []Need{{&fakeShape{fits: 1}, 1}}, Took: time.Second, Again: s.now.Add(captureInterval)}, s.now))
+	s.after(captureInterval)
+	s.woken = nil
+	s.r.beginCall(s.now)
+	s.r.RecordRoomGrowth()
+	s.changes(nil).wants("a", "b")
+}
+
 // TestPassingPodsOccupyTheirRoom: a pod that ends before a gang starts has its part of what is reserved for it.
 func TestPassingPodsOccupyTheirRoom(t *testing.T) {
 	t.Parallel()
@@ -505,21 +529,84 @@ func TestAGangForWhichNoRoomIsChosenBlocksNobody(t *testing.T) {
 	s.now = s.now.Add(5 * time.Minute)
 	s.ticks(0, "a")
 	pod := s.pod("a")
-	refused := func(again time.Time) {
+	refused := func(again time.Time, tried int) {
 		s.r.MayEnterQueue(pod)
 		s.r.RecordPopped(pod.UID)
 		w, why := s.r.BeginAttempt(pod)
 		if w == nil {
 			t.Fatal(why)
 		}
-		s.apply(s.r.RecordGangRefused(w.Gang, podgroup.Refusal{Reason: "unknown"}, Wait{Needs: []Need{{&fakeShape{}, 1}}, Again: again}, s.now))
+		s.apply(s.r.RecordGangRefused(w.Gang, podgroup.Refusal{Reason: "unknown"}, Wait{Needs: []Need{{&fakeShape{}, 1}}, Again: again, Progress: Progress{Tried: tried}}, s.now))
 	}
-	refused(s.now.Add(time.Second)) // it goes on
+	refused(s.now.Add(time.Second), 1) // it goes on
 	s.ticks(lineInterval, "a")
-	refused(time.Time{})
+	refused(time.Time{}, 0)
 	s.ticks(lineInterval, "b")
 	if !s.tries("b", nil) {
 		t.Error("the gang behind it is not to be promised room")
+	}
+	s.ticks(unfitPause, "a")
+	refused(s.now.Add(time.Hour), 0) // it begins again
+	s.ticks(lineInterval, "b")
+	if !s.tries("b", nil) {
+		t.Error("the gang behind one whose search is cut short again and again is not to be promised room")
+	}
+}
+
+// TestASearchForRoomThatIsCut: others have their turn, what an earlier process had promised is not forgotten, and the
+// next search has more time.
+func TestASearchForRoomThatIsCut(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a")
+	since := s.now.Add(-time.Hour)
+	group := wrappers.MakePodGroup("b", "ml").UID("ml/b").MinMember(1).Obj()
+	group.Status.ReservedSince = new(metav1.NewTime(since))
+	s.apply(s.r.SetPod(s.pod("b"), s.now))
+	s.apply(s.r.SetGroup(group, s.now))
+	s.now = s.now.Add(5 * time.Minute)
+	for cuts := range 2 {
+		if !s.tries("b", func(search *PromiseSearch) (*backfill.Promise, bool) {
+			if search.Cuts != cuts {
+				t.Errorf("%d searches were cut, want %d", search.Cuts, cuts)
+			}
+			return keptPromise(search)
+		}) {
+			t.Fatal("it is not to be promised room")
+		}
+		if facts, _ := s.r.Facts(Key{Namespace: "ml", Name: "b"}); facts.Promised == nil || !facts.Promised.Since.Equal(since) {
+			t.Errorf("it says %+v", facts.Promised)
+		}
+		if !s.tries("a", nil) {
+			t.Error("the other one has not its turn")
+		}
+		s.now = s.now.Add(unfitPause)
+	}
+}
+
+// TestManyGangsOfTheSameAge: those that wait since the same second are promised room in the order of their names, and
+// each attempt of the others is cheap while one of them is.
+func TestManyGangsOfTheSameAge(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, func(o *Options) { o.ReservationTimeout = time.Hour })
+	const gangs = 3000
+	name := func(i int) string { return fmt.Sprintf("g-%04d", i) }
+	for _, i := range rand.New(rand.NewSource(1)).Perm(gangs) {
+		now := s.now
+		s.arrive(name(i))
+		s.now = now
+	}
+	s.now = s.now.Add(5 * time.Minute)
+	for _, next := range []string{name(0), name(1), name(2)} {
+		s.ticks(lineInterval, next)
+		if s.tries(name(gangs-1), nil) {
+			t.Error("the last one is to be promised room")
+		}
+		s.tries(next, s.on("n1", time.Time{}, 0))
+		s.keeps(next + " on n1")
+		s.now = s.now.Add(time.Hour - time.Second)
+		s.apply(s.r.Tick(s.now))
+		s.woken = nil
+		s.ticks(time.Second).keeps()
 	}
 }
 

@@ -16,7 +16,8 @@ const (
 	fairAfter = 5 * time.Second
 	// repeatShare and eventShare limit the attempts that may fail again (those of gangs that were refused although
 	// enough fits), of all gangs together, to 1/20 = 5 % of the scheduling loop's time if no event occurred since the
-	// last attempt of the gang, and to 1/4 after one, or after a change of the gang itself.
+	// last attempt of the gang, and to 1/4 after one, or after a change of the gang itself. Those of gangs that are
+	// promised room have another 1/20.
 	repeatShare, eventShare = 20, 4
 	// maxSpent is how far these attempts may exceed their share temporarily, so that a few gangs do not wait for each
 	// other.

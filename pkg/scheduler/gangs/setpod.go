@@ -179,6 +179,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	m := r.members[uid]
 	delete(r.leftGang, uid)
 	delete(r.plainVictims, uid)
+	r.reserved.Leave(uid)
 	if m == nil {
 		return r.endCall(r.forgetPreemptor(uid, (*evictions.Eviction).Failure))
 	}

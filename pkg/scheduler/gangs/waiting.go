@@ -120,9 +120,9 @@ type waitList struct {
 	changed time.Time               // when what is free changed last
 	freed   map[Shape]struct{}      // shapes of which less is claimed than at the last call of RetryWaiting
 	ended   []func()                // Wait.Release of gangs that no longer wait
-	// afterEvents and withoutEvent are the loop's time for attempts that may fail again: of refused gangs in heard, and
-	// of others.
-	afterEvents, withoutEvent budget
+	// afterEvents, withoutEvent and forPromises are the loop's time for attempts that may fail again: of refused gangs
+	// in heard, of others, and of those for which better room than they are promised may have become free.
+	afterEvents, withoutEvent, forPromises budget
 }
 
 // waiter is a gang that waits until so many pods of a shape fit.
@@ -142,7 +142,7 @@ func newWaitList() waitList {
 		heard:       count.NewHeap(func(a, b *gangState) bool { return compareIndexed(a, b) < 0 }, func(g *gangState) *int { return &g.inHeard }),
 		turns:       count.NewHeap(comesBefore, func(g *gangState) *int { return &g.inTurns }),
 		unheard:     map[*gangState]struct{}{},
-		afterEvents: budget{share: eventShare}, withoutEvent: budget{share: repeatShare},
+		afterEvents: budget{share: eventShare}, withoutEvent: budget{share: repeatShare}, forPromises: budget{share: repeatShare},
 	}
 }
 
@@ -267,7 +267,7 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 		}
 	}
 	g.refusal, g.refusedAt, g.progress = why, now, what.Progress
-	if what.Again.IsZero() {
+	if what.Again.IsZero() || what.Progress.Tried == 0 { // else the attempt goes on
 		r.passPromise(g)
 	}
 	before := g.preemption

@@ -36,6 +36,8 @@ type Set struct {
 	ofGangs int // reservations for whole gangs
 	byPod   map[types.UID]*Reservation
 	byTaker map[types.UID]*Reservation
+	// occupants are the pods that Occupy has recorded, and where.
+	occupants map[types.UID]*Reservation
 	// In the order of Reserve.
 	byGang  map[types.NamespacedName][]*Reservation
 	byOwner map[Owner][]*Reservation
@@ -50,7 +52,7 @@ type Set struct {
 func NewSet() *Set {
 	return &Set{
 		maxOfLeaves: maxOfLeaves, maxOfGang: maxOfGang, maxOfGangs: maxOfGangs,
-		byPod: map[types.UID]*Reservation{}, byTaker: map[types.UID]*Reservation{}, byGang: map[types.NamespacedName][]*Reservation{},
+		byPod: map[types.UID]*Reservation{}, byTaker: map[types.UID]*Reservation{}, occupants: map[types.UID]*Reservation{}, byGang: map[types.NamespacedName][]*Reservation{},
 		byOwner: map[Owner][]*Reservation{}, byNode: map[string][]*Reservation{},
 		view: &View{}, changed: map[string]struct{}{},
 	}
@@ -128,6 +130,9 @@ func (s *Set) untaken(owner Owner, node string) *Reservation {
 // reserved for a gang that starts after its end. It counts for one of them, since each needs its room: for the first
 // one to start of which no other pods have all.
 func (s *Set) Occupy(a Asker, node string, o Occupied) {
+	if x := s.occupants[o.Pod]; x != nil && x.Node != node { // it was not bound there
+		s.Leave(o.Pod)
+	}
 	var of *Reservation
 	full := false // all of the reservation is occupied
 	for _, x := range s.byNode[node] {
@@ -148,7 +153,17 @@ func (s *Set) Occupy(a Asker, node string, o Occupied) {
 	}
 	if of != nil {
 		of.Occupied = append(slices.Clip(of.Occupied), o)
+		s.occupants[o.Pod] = of
 		s.changed[node] = struct{}{}
+	}
+}
+
+// Leave forgets what Occupy has recorded of a pod, which is gone.
+func (s *Set) Leave(uid types.UID) {
+	if x := s.occupants[uid]; x != nil {
+		x.Occupied = slices.DeleteFunc(slices.Clone(x.Occupied), func(o Occupied) bool { return o.Pod == uid })
+		delete(s.occupants, uid)
+		s.changed[x.Node] = struct{}{}
 	}
 }
 
@@ -224,6 +239,11 @@ func (s *Set) end(list ...*Reservation) []*Reservation {
 		}
 		for uid := range x.takers {
 			delete(s.byTaker, uid)
+		}
+		for i := range x.Occupied {
+			if uid := x.Occupied[i].Pod; s.occupants[uid] == x {
+				delete(s.occupants, uid)
+			}
 		}
 		removeFrom(s.byGang, x.Owner.Gang, x)
 		removeFrom(s.byOwner, x.Owner, x)

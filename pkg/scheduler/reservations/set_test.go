@@ -518,6 +518,37 @@ func TestOccupy(t *testing.T) {
 	}
 }
 
+// TestLeave: what is recorded of pods that have left does not add up.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	b := newBookkeeping()
+	starts := b.now.Add(time.Hour)
+	for _, node := range []string{"n1", "n2"} {
+		b.Reserve(Reservation{Owner: ownerNamed("y" + EveryLeaf), Node: node, Amount: amountOf(2), Starts: starts}, starts, b.now)
+	}
+	occupied := func() (n int) {
+		for _, list := range b.View().ByNode() {
+			n += len(list[0].Occupied)
+		}
+		return n
+	}
+	for i := range 100 {
+		uid := types.UID(fmt.Sprint(i))
+		b.Occupy(Asker{Ends: starts}, "n1", Occupied{Pod: uid, Amount: amountOf(1)})
+		b.Occupy(Asker{Ends: starts}, "n2", Occupied{Pod: uid, Amount: amountOf(1)}) // it was not bound to n1
+		if n := occupied(); n != 1 {
+			t.Fatalf("%d pods are recorded, want 1", n)
+		}
+		b.Leave(uid)
+		b.Leave(uid)
+	}
+	b.Occupy(Asker{Ends: starts}, "n1", Occupied{Pod: "last", Amount: amountOf(1)})
+	b.EndOnNode("n1")
+	if n := occupied(); n != 0 || len(b.occupants) != 0 {
+		t.Errorf("%d pods are recorded, and %d of them known, want none", n, len(b.occupants))
+	}
+}
+
 // pods returns pods that each have half of what is reserved for a gang of TestOccupy.
 func pods(uids ...types.UID) (list []Occupied) {
 	for _, uid := range uids {
