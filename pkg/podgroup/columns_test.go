@@ -67,6 +67,9 @@ func TestBrief(t *testing.T) {
 		"it runs":        {Facts{Created: eight, Usable: eight, Bound: eight}, "the minimum is bound"},
 		"it runs, and more waits": {Facts{Created: eight, Usable: eight, Bound: gang.Counts{"": 9}, Refused: refused(v2alpha2.ReasonFragmented, "the gang needs 4 on one node; more")},
 			"more wait, Fragmented: the gang needs 4 on one node; 1 pod …"},
+		"it starts by a time that is known": {Facts{Created: eight, Usable: eight, Promised: &Promised{Nodes: []string{"n1"}, Starts: time.Date(2026, 3, 1, 14, 20, 0, 0, time.UTC)},
+			Refused: refused(v2alpha2.ReasonInsufficientGPUs, "the gang needs 24 nvidia.com/gpu for 6 pods, 8 are free")},
+			"starts by 2026-03-01 14:20 UTC; needs 24 nvidia.com/gpu for…"},
 		"it runs in a rack": {Facts{Created: eight, Usable: eight, Bound: eight, Nodes: map[string][]string{"": {"n1"}}, NodeLabels: fabric()}, "rack r1; the minimum is bound"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -98,7 +98,7 @@ func Status(f Facts, now metav1.Time) v2alpha2.PodGroupStatus {
 	}
 	setPreemptionConditions(&s, f, v.satisfied, now)
 	v.summary = describePreempted(&s, f) + v.summary
-	s.Summary, s.Brief = message.Shorten(v.summary, message.MaxSummary), v.briefWith(placement)
+	s.Summary, s.Brief = message.Shorten(v.summary, message.MaxSummary), v.briefWith(placement, f.Promised)
 	return s
 }
 
@@ -155,12 +155,15 @@ type verdict struct {
 	summary   string
 }
 
-// briefWith returns what fits into a column of a table: where a gang runs of which the minimum is bound, and the
-// beginning of the summary.
-func (v verdict) briefWith(placement string) string {
+// briefWith returns what fits into a column of a table: where a gang runs of which the minimum is bound, or by when one
+// starts that waits, and the beginning of the summary.
+func (v verdict) briefWith(placement string, p *Promised) string {
 	text := strings.TrimPrefix(v.summary, "the gang ")
-	if v.satisfied && placement != "" {
+	switch {
+	case v.satisfied && placement != "":
 		text = placement + clauses + text
+	case !v.satisfied && p != nil && !p.Starts.IsZero():
+		text = "starts by " + p.Starts.UTC().Format("2006-01-02 15:04 MST") + clauses + text
 	}
 	return message.Truncate(text, message.MaxBrief)
 }

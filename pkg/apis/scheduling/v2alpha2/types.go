@@ -318,7 +318,8 @@ type PodGroupStatus struct {
 	Summary string `json:"summary,omitempty"`
 
 	// brief is what fits into a table: of a gang whose minimum is bound where it
-	// runs, if it names topology levels; then the beginning of summary.
+	// runs, if it names topology levels, of one that waits startsBy; then the
+	// beginning of summary.
 	// +optional
 	// +kubebuilder:validation:MaxLength=60
 	Brief string `json:"brief,omitempty"`
