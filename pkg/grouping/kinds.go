@@ -47,8 +47,10 @@ type template struct {
 	corev1.PodTemplateSpec `json:",inline"`
 }
 
+var jobKind = batchv1.SchemeGroupVersion.WithKind("Job")
+
 var kinds = []Kind{
-	{batchv1.SchemeGroupVersion.WithKind("Job"), oneGang(readJob), podsOfJob},
+	{jobKind, oneGang(readJob), podsOfJob},
 	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), oneGang(readReplicas), podsOfStatefulSet},
 	{appsv1.SchemeGroupVersion.WithKind("Deployment"), oneGang(readReplicas), podsOfDeployment},
 	{schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}, gangsOfReplicas, podsOfReplicas},

@@ -53,6 +53,10 @@ func (k Kind) PodGroupsIn(object *unstructured.Unstructured, in *NativeGroups) (
 	if err != nil {
 		return nil, err
 	}
+	var annotations map[string]string
+	if seconds, set, _ := unstructured.NestedInt64(object.Object, "spec", "activeDeadlineSeconds"); set && k.GroupVersionKind == jobKind {
+		annotations = map[string]string{v2alpha2.MaxRuntimeAnnotation: fmt.Sprintf("%ds", seconds)} // the Job controller ends its pods then
+	}
 	groups := make([]*v2alpha2.PodGroup, 0, len(gangs))
 	for _, name := range slices.Sorted(maps.Keys(gangs)) {
 		spec := gangs[name]
@@ -62,7 +66,7 @@ func (k Kind) PodGroupsIn(object *unstructured.Unstructured, in *NativeGroups) (
 		groups = append(groups, &v2alpha2.PodGroup{
 			TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: PodGroupKind},
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: object.GetNamespace(), Name: name, Labels: map[string]string{LabelManagedBy: LabelManagedByValue},
+				Namespace: object.GetNamespace(), Name: name, Labels: map[string]string{LabelManagedBy: LabelManagedByValue}, Annotations: annotations,
 				OwnerReferences: []metav1.OwnerReference{{
 					APIVersion: object.GetAPIVersion(), Kind: k.Kind, Name: object.GetName(), UID: object.GetUID(), Controller: ptr.To(true)}},
 			},

@@ -324,6 +324,40 @@ func TestNamesAgree(t *testing.T) {
 	}
 }
 
+// TestTheDeadlineOfAJobIsTold: its PodGroup says how long its pods run at most.
+func TestTheDeadlineOfAJobIsTold(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		kind string
+		set  bool
+		want string
+	}{
+		"of a Job":                      {"Job", true, "3600s"},
+		"a Job without one":             {"Job", false, ""},
+		"a field of its name elsewhere": {"StatefulSet", true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := map[string]any{"template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"scheduling.run.ai/min-member": "all"}},
+				"spec":     map[string]any{"schedulerName": "muster-scheduler"}}}
+			if tc.set {
+				spec["activeDeadlineSeconds"] = int64(3600)
+			}
+			object := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+			object.SetKind(tc.kind)
+			object.SetName("a")
+			groups, err := kindOf(t, object).PodGroups(object)
+			if err != nil || len(groups) != 1 {
+				t.Fatal(groups, err)
+			}
+			if got := groups[0].Annotations[v2alpha2.MaxRuntimeAnnotation]; got != tc.want {
+				t.Errorf("its pods run for %q at most, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	if kinds, err := Select(nil); err != nil || len(kinds) != 0 {

@@ -71,6 +71,9 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 		(t.existing == nil || len(live.Topology.unknownDomains(template, false)) == 0) {
 		annotations[v2alpha2.TopologyLevelsAnnotation] = live.Topology.list()
 	}
+	if training := set.Spec.TrainingSpec; set.Spec.IsTraining() && training != nil && training.MaxRuntime != nil {
+		annotations[v2alpha2.MaxRuntimeAnnotation] = training.MaxRuntime.Duration.String() // no pod of it runs longer
+	}
 	if IsCurrentlyUpdating(set, i) {
 		annotations[v2alpha2.ReplacingAnnotation] = "update" // the scheduler keeps the room of a replaced pod for its successor
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
+	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/message"
 	"github.com/muster-project/muster/test/wrappers"
@@ -211,6 +212,23 @@ job-0-ring-2-worker in job-0-ring-2, pods 2`},
 	failed.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionFailed, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonMaxRuntimeExceeded}}
 	if pg := PodGroup(failed, 0, apply(failed, Children{})); pg != nil {
 		t.Error("a workload that has failed has a PodGroup")
+	}
+}
+
+// TestPodGroupsTellMaxRuntime: no pod of a training job runs longer.
+func TestPodGroupsTellMaxRuntime(t *testing.T) {
+	t.Parallel()
+	limited, serving := trainingSet(), makePodCliqueSet("chat", 1).Clique("worker", 1).Obj()
+	for _, set := range []*v1alpha1.PodCliqueSet{limited, serving} {
+		set.Spec.TrainingSpec = &v1alpha1.TrainingSpec{MaxRuntime: &metav1.Duration{Duration: 90 * time.Minute}}
+	}
+	for want, set := range map[string]*v1alpha1.PodCliqueSet{"1h30m0s": limited, "": serving} {
+		if got := PodGroup(set, 0, apply(set, Children{})).Annotations[v2alpha2.MaxRuntimeAnnotation]; got != want {
+			t.Errorf("set %s: %q, want %q", set.Name, got, want)
+		}
+	}
+	if got, told := PodGroup(trainingSet(), 0, apply(trainingSet(), Children{})).Annotations[v2alpha2.MaxRuntimeAnnotation]; told {
+		t.Errorf("a job without a limit runs for %q at most", got)
 	}
 }
 
