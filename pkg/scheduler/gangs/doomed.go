@@ -59,8 +59,8 @@ func (r *Registry) refuseMember(p *Plan, uid types.UID, cause AbortCause, reason
 }
 
 // RecordMemberRefused records that the node of a member refused it in its scheduling cycle. taught: the next plan takes
-// the refusal into account. The plan is aborted by EndDoomed when the nodes of the other members were tried. first: no
-// member of the plan was refused before.
+// the refusal into account. The plan is aborted by EndDoomedPlans when the nodes of the other members were tried.
+// first: no member of the plan was refused before.
 func (r *Registry) RecordMemberRefused(uid types.UID, reason string, taught bool, now time.Time) (first bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
