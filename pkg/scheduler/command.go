@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scheduler is the command muster-scheduler: the stock kube-scheduler with the plugins GangGate and
-// GangAdmission. Its folders are the parts of these plugins.
+// Package scheduler is the command muster-scheduler: the stock kube-scheduler with the plugins GangGate, GangAdmission
+// and GPUPacking. Its folders are the parts of these plugins.
 package scheduler
 
 import (
@@ -41,7 +41,8 @@ import (
 
 // long is what the help begins with; the flags of the stock scheduler follow.
 const long = `muster-scheduler is kube-scheduler with gang admission: the pods of a gang are bound together when the minimum of
-the gang can be placed, and not before. Pods without a gang are scheduled as by kube-scheduler.
+the gang can be placed, and not before. Pods without a gang are scheduled as by kube-scheduler. Pods that request GPUs
+go where most GPUs are in use, so that nodes stay whole.
 
   Pods choose it by spec.schedulerName: muster-scheduler.
   Pods of a gang name a PodGroup of their namespace by the annotation pod-group-name, and a leaf of it, if it
@@ -55,8 +56,8 @@ and start with the file:
   muster-scheduler --config config.yaml
 
 The file is a KubeSchedulerConfiguration (https://kubernetes.io/docs/reference/scheduling/config/). A profile that
-schedules gangs enables the plugins GangGate and GangAdmission; the arguments of GangAdmission, such as repairTimeout,
-waitingForGangAfter and bindParallelism, are documented in
+schedules gangs enables the plugins GangGate and GangAdmission; the plugin GPUPacking scores nodes. The arguments of
+GangAdmission, such as repairTimeout, waitingForGangAfter and bindParallelism, are documented in
 
   https://github.com/muster-project/muster/blob/main/docs/configuration.md#arguments-of-gangadmission
 
@@ -148,7 +149,8 @@ func runCommand(cmd *cobra.Command, opts *schedoptions.Options, workloadGangs bo
 		return gangs.NewGate(ctx, args, handle)
 	}
 	config, sched, err := app.Setup(ctx, opts, append(slices.Clone(plugins),
-		app.WithPlugin(gangadmission.GateName, newGate), app.WithPlugin(gangadmission.Name, gangs.NewAdmission))...)
+		app.WithPlugin(gangadmission.GateName, newGate), app.WithPlugin(gangadmission.Name, gangs.NewAdmission),
+		app.WithPlugin(kubescheduler.GPUPackingName, kubescheduler.NewGPUPacking))...)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/gang"
@@ -28,9 +27,9 @@ type cluster struct {
 	created int             // pods
 }
 
-// newCluster starts a scheduler whose NodeResourcesFit has the scoring strategy. It ends with the context.
-func newCluster(ctx context.Context, strategy config.ScoringStrategyType, f *fabric) (*cluster, error) {
-	s, err := stock.New(ctx, strategy, f.objects())
+// newCluster starts a scheduler on a fabric. It ends with the context.
+func newCluster(ctx context.Context, scores stock.Scores, f *fabric) (*cluster, error) {
+	s, err := stock.New(ctx, scores, f.objects())
 	if err != nil {
 		return nil, err
 	}

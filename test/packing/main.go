@@ -3,9 +3,9 @@
 // Command packing measures how well gangs are packed into the racks and blocks of uneven fabrics. Streams of jobs of
 // real clusters are played in virtual time by several contestants:
 //
-//   - muster: each job is a gang that prefers a rack, on nodes ordered by the default profile's scores (LeastAllocated)
+//   - muster: each job is a gang that prefers a rack, on nodes ordered by the built-in profile's scores (GPUPacking)
 //   - muster-required: the same, but gangs that fit in an empty rack require one
-//   - muster-most-allocated, muster-required-most-allocated: the same two with this scoring strategy in the profile
+//   - muster-least-allocated, muster-required-least-allocated: the same two with the stock scores
 //   - least-allocated, most-allocated: the stock scheduler's cycle with this strategy for each pod
 //
 // What differs is only where pods are placed. All contestants place all pods of a job or none, jobs that wait are tried
@@ -30,10 +30,9 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
-
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/test/shapes"
+	"github.com/muster-project/muster/test/stock"
 )
 
 // setting is a stream of jobs on a fabric.
@@ -56,25 +55,25 @@ var settings = []setting{
 // contestant is a way to place jobs.
 type contestant struct {
 	name     string
-	strategy config.ScoringStrategyType
+	scores   stock.Scores
 	gangs    bool // Muster plans jobs as gangs
 	required bool // those that fit in an empty rack require one
 }
 
 var contestants = []contestant{
-	{"muster", config.LeastAllocated, true, false},
-	{"muster-required", config.LeastAllocated, true, true},
-	{"muster-most-allocated", config.MostAllocated, true, false},
-	{"muster-required-most-allocated", config.MostAllocated, true, true},
-	{"least-allocated", config.LeastAllocated, false, false},
-	{"most-allocated", config.MostAllocated, false, false},
+	{"muster", stock.GPUPacking, true, false},
+	{"muster-required", stock.GPUPacking, true, true},
+	{"muster-least-allocated", stock.LeastAllocated, true, false},
+	{"muster-required-least-allocated", stock.LeastAllocated, true, true},
+	{"least-allocated", stock.LeastAllocated, false, false},
+	{"most-allocated", stock.MostAllocated, false, false},
 }
 
 // run plays jobs on a fabric. Ties of stock scores are broken at random, as the stock scheduler does.
 func (c contestant) run(ctx context.Context, f *fabric, jobs []job, window int) (*figures, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	base, err := newCluster(ctx, c.strategy, f)
+	base, err := newCluster(ctx, c.scores, f)
 	if err != nil {
 		return nil, err
 	}

@@ -8,13 +8,15 @@
 // at once when they are bound, run as long as the stream says, and take CPU and memory in proportion to their GPUs.
 // Policies:
 //
-//   - greedy: what fits starts, in the order of the queue; what does not fit lets the others pass
+//   - default: that of the built-in configuration of muster-scheduler
+//   - greedy: what fits starts, in the order of the queue; what does not fit lets the others pass; with the scores of
+//     kube-scheduler
 //   - fifo: no job starts before one that came earlier
 //   - reservations: greedy, and a job that has waited for five minutes, or for -after, is promised room, one at a time
 //   - backfill: the same, and jobs say how long they run; what ends in time may use that room
 //   - backfill-2-10: the same, and they say two to ten times as much
-//   - packed, packed-reservations, packed-backfill: greedy, reservations and backfill, with pods where most is in use
-//     instead of where least is
+//   - packed, packed-reservations, packed-backfill: greedy, reservations and backfill, with the scores of
+//     muster-scheduler: pods go where most GPUs are in use, instead of where least is
 //
 // A run fails if a node gets too much, if a part of a job starts, or if a job never does.
 //
@@ -48,7 +50,7 @@ type options struct {
 
 func main() {
 	which := flag.String("settings", "", "streams to play, separated by commas; empty: all")
-	who := flag.String("policies", "greedy,fifo,packed,packed-backfill", "policies, likewise")
+	who := flag.String("policies", "greedy,fifo,default,packed,packed-backfill", "policies, likewise")
 	after := flag.String("after", "", "reservationAfter of policies with reservations, each of these; empty: 5m")
 	loads := flag.String("loads", "0.9", "loads: part of the GPUs that would be in use on average if no job had to wait; streams are stretched or shortened to it")
 	stream := flag.String("stream", "", "file of a stream to play instead: submit_s, duration_s, pods, gpus_per_pod")

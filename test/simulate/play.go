@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 
+	v1 "github.com/muster-project/muster/pkg/apis/config/v1"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/backfill"
 	"github.com/muster-project/muster/pkg/placement"
@@ -40,11 +40,12 @@ type policy struct {
 	// ends: pods say how long they run at most; times is how often as long as they do, at most.
 	ends  bool
 	times float64
-	// packed: pods go where most is in use (MostAllocated), not where least is.
+	// packed: pods go where most GPUs are in use, as with the built-in profile, and not where least is.
 	packed bool
 }
 
 var policies = []policy{
+	{name: "default", after: v1.DefaultReservationAfter, packed: true},
 	{name: "greedy"},
 	{name: "fifo", strict: true},
 	{name: "reservations", after: reservationAfter},
@@ -118,11 +119,11 @@ func simulate(ctx context.Context, jobs []job, nodes int, policy policy) (*figur
 		objects, p.free[node.Name] = append(objects, node), gpusPerNode
 	}
 	var err error
-	score := config.LeastAllocated
+	scores := stock.LeastAllocated
 	if policy.packed {
-		score = config.MostAllocated
+		scores = stock.GPUPacking
 	}
-	if p.stock, err = stock.New(ctx, score, objects); err != nil {
+	if p.stock, err = stock.New(ctx, scores, objects); err != nil {
 		return nil, err
 	}
 	p.shapes = kubescheduler.NewShapes(p.stock.Scheduler)

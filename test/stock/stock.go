@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package stock is kube-scheduler without its queue and its loop, for tests that decide themselves what is placed and
-// when: its plugins, its cache and its snapshot. There is no API server.
+// when: its plugins, its cache and its snapshot, with its own scores or those of muster-scheduler. There is no API
+// server.
 package stock
 
 import (
@@ -19,7 +20,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
+
+	builtinprofile "github.com/muster-project/muster/pkg/apis/config/profile"
+	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 )
 
 // Scheduler is kube-scheduler with its default profile, whose pods have schedulerName default-scheduler. Not safe for
@@ -29,24 +34,46 @@ type Scheduler struct {
 	Profile framework.Framework
 }
 
-// New returns a scheduler with nodes, whose NodeResourcesFit has the scoring strategy. It ends with the context.
-func New(ctx context.Context, strategy config.ScoringStrategyType, nodes []*corev1.Node) (*Scheduler, error) {
+// Scores is how nodes are scored by what is in use on them.
+type Scores string
+
+const (
+	// LeastAllocated is the strategy of NodeResourcesFit that kube-scheduler has by default.
+	LeastAllocated = Scores(config.LeastAllocated)
+	// MostAllocated is another one.
+	MostAllocated = Scores(config.MostAllocated)
+	// GPUPacking is what muster-scheduler has: the plugin of this name takes the place of NodeResourcesFit.
+	GPUPacking Scores = kubescheduler.GPUPackingName
+)
+
+// New returns a scheduler with nodes. It ends with the context.
+func New(ctx context.Context, scores Scores, nodes []*corev1.Node) (*Scheduler, error) {
 	var versioned kubeschedulerconfigv1.KubeSchedulerConfiguration
 	scheme.Scheme.Default(&versioned)
 	var cfg config.KubeSchedulerConfiguration
 	if err := scheme.Scheme.Convert(&versioned, &cfg, nil); err != nil {
 		return nil, fmt.Errorf("reading the default configuration: %w", err)
 	}
-	for _, plugin := range cfg.Profiles[0].PluginConfig {
-		if args, ok := plugin.Args.(*config.NodeResourcesFitArgs); ok {
-			args.ScoringStrategy.Type = strategy
+	if scores == GPUPacking {
+		builtin, err := builtinprofile.Default()
+		if err != nil {
+			return nil, err
+		}
+		from := builtin.Profiles[0].Plugins
+		cfg.Profiles[0].Plugins.PreScore, cfg.Profiles[0].Plugins.Score = from.PreScore, from.Score
+	} else {
+		for _, plugin := range cfg.Profiles[0].PluginConfig {
+			if args, ok := plugin.Args.(*config.NodeResourcesFitArgs); ok {
+				args.ScoringStrategy.Type = config.ScoringStrategyType(scores)
+			}
 		}
 	}
 	client := fake.NewClientset()
 	informers := scheduler.NewInformerFactory(client, 0, nil)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	context.AfterFunc(ctx, broadcaster.Shutdown)
-	sched, err := scheduler.New(ctx, client, informers, nil, profile.NewRecorderFactory(broadcaster), scheduler.WithProfiles(cfg.Profiles...))
+	sched, err := scheduler.New(ctx, client, informers, nil, profile.NewRecorderFactory(broadcaster), scheduler.WithProfiles(cfg.Profiles...),
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{kubescheduler.GPUPackingName: kubescheduler.NewGPUPacking}))
 	if err != nil {
 		return nil, fmt.Errorf("starting a scheduler: %w", err)
 	}

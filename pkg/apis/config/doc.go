@@ -6,7 +6,7 @@
 // converted like those of an in-tree plugin. Package validation checks every argument. Package profile contains the
 // configuration that muster-scheduler uses if none is given.
 //
-// GangGate has no arguments: it shares the core of GangAdmission.
+// GangGate has no arguments: it shares the core of GangAdmission. GPUPacking has none either.
 //
 // +kubebuilder:object:generate=true
 package config

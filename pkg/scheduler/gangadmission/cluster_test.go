@@ -311,7 +311,8 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 		scheduler.WithKubeConfig(&rest.Config{Host: url}), scheduler.WithExtenders(c.extends...),
 		scheduler.WithPodInitialBackoffSeconds(1), scheduler.WithPodMaxBackoffSeconds(1),
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{GateName: c.gangs.NewGate, Name: c.gangs.NewAdmission,
-			"Moody": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return moody{c}, nil }}))
+			kubescheduler.GPUPackingName: kubescheduler.NewGPUPacking,
+			"Moody":                      func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return moody{c}, nil }}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func NewOffline(ctx context.Context, in OfflineInput) (*Offline, error) {
 		g.configureRegistry(klog.FromContext(ctx), h.SharedInformerFactory().Core().V1().Nodes().Lister(), nil)
 		return nil
 	}
-	factories := map[string]kubescheduler.PluginFactory{GateName: g.NewGate, Name: func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
+	factories := map[string]kubescheduler.PluginFactory{GateName: g.NewGate, kubescheduler.GPUPackingName: kubescheduler.NewGPUPacking, Name: func(ctx context.Context, args runtime.Object, h fwk.Handle) (fwk.Plugin, error) {
 		plugin, err := g.NewAdmission(ctx, args, h)
 		if pl, ok := plugin.(*Admission); ok {
 			o.admissions[h.ProfileName()] = pl

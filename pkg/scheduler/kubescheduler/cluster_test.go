@@ -19,6 +19,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	"k8s.io/kubernetes/pkg/scheduler/profile"
 
 	"github.com/muster-project/muster/pkg/placement"
@@ -64,7 +65,8 @@ func newConfiguredCluster(t testing.TB, configure func(*config.KubeSchedulerConf
 	informers := scheduler.NewInformerFactory(client, 0, nil)
 	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})
 	t.Cleanup(broadcaster.Shutdown)
-	sched, err := scheduler.New(ctx, client, informers, nil, profile.NewRecorderFactory(broadcaster), scheduler.WithProfiles(cfg.Profiles...), scheduler.WithExtenders(cfg.Extenders...))
+	sched, err := scheduler.New(ctx, client, informers, nil, profile.NewRecorderFactory(broadcaster), scheduler.WithProfiles(cfg.Profiles...), scheduler.WithExtenders(cfg.Extenders...),
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{GPUPackingName: NewGPUPacking}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,5 +9,5 @@
 // between plans, and Classify groups pods that they do not distinguish. Shapes counts how many pods fit, outside of
 // the scheduling loop. Queue keeps the gated pods of gangs out of the stock queue; Attach installs it and hands
 // planned members to the scheduling loop one after another. Bind posts a binding as the stock binder does, with a
-// mark.
+// mark. GPUPacking is a plugin of its own, which scores nodes.
 package kubescheduler

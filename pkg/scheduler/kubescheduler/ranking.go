@@ -17,7 +17,7 @@ import (
 // number of nodes that have an image, which may be stale.) DynamicResources scores claims; a pod without claims has
 // the score 0.
 var plainScores = sets.New(names.TaintToleration, names.NodeResourcesFit, names.NodeResourcesBalancedAllocation,
-	names.ImageLocality, names.DynamicResources)
+	names.ImageLocality, names.DynamicResources, GPUPackingName)
 
 // keptRankings is the number of node orders that are cached per kind of pod: they differ by the images that are
 // present on nodes. An order uses about 30 bytes per node.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package profile contains the configuration that muster-scheduler uses if none is given: one profile,
-// "muster-scheduler", with GangGate and GangAdmission before the stock plugins. It is read from the ConfigMap in
+// "muster-scheduler", with GangGate and GangAdmission before the stock plugins and the scores of GPUPacking. It is read from the ConfigMap in
 // manifests/scheduler, so the compiled-in and the deployed configuration cannot differ.
 package profile
 

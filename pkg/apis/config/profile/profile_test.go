@@ -154,8 +154,8 @@ func TestAChangedFieldChangesNothingElse(t *testing.T) {
 	}
 }
 
-// TestPluginOrder lets the stock scheduler build its framework from the built-in profile, with substitutes for the
-// two plugins that implement the same extension points, and lists the plugins at each extension point in their order.
+// TestPluginOrder lets the stock scheduler build its framework from the built-in profile, with substitutes for Muster's
+// plugins that implement the same extension points, and lists the plugins at each extension point in their order.
 // The test shows what changes with another Kubernetes version.
 func TestPluginOrder(t *testing.T) {
 	t.Parallel()
@@ -166,11 +166,11 @@ func TestPluginOrder(t *testing.T) {
 	}
 	preScores := []string{
 		"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
-		"NodeResourcesBalancedAllocation",
+		"NodeResourcesBalancedAllocation", "GPUPacking",
 	}
 	scores := []string{
-		"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
-		"DynamicResources", "NodeResourcesBalancedAllocation", "ImageLocality",
+		"TaintToleration", "NodeAffinity", "VolumeBinding", "PodTopologySpread", "InterPodAffinity", "DynamicResources",
+		"NodeResourcesBalancedAllocation", "ImageLocality", "GPUPacking",
 	}
 	want := map[string][]string{
 		"queueSort":  {"GangAdmission"},
@@ -199,21 +199,23 @@ func TestPluginOrder(t *testing.T) {
 	}
 }
 
-// For a pod without a gang, the stock plugins run with the stock arguments in the stock order.
+// For a pod without a gang, the stock plugins run with the stock arguments in the stock order, GPUPacking with the weight
+// of NodeResourcesFit.
 func TestAllElseIsTheStockScheduler(t *testing.T) {
 	t.Parallel()
 	stock, err := Decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// With weights, without Muster's plugins, the queue's order, which for such pods equals PrioritySort, and DefaultPreemption, in
-	// whose place GangAdmission preempts.
+	// With weights, without GangGate and GangAdmission, the queue's order, which for such pods equals PrioritySort,
+	// DefaultPreemption, in whose place GangAdmission preempts, and what scores CPU, memory and GPUs.
 	plugins := func(cfg *kubeconfig.KubeSchedulerConfiguration) map[string][]kubeconfig.Plugin {
 		all := map[string][]kubeconfig.Plugin{}
 		for _, p := range newScheduler(t, cfg).Profiles {
 			for point, set := range setsOf(p.ListPlugins()) {
 				for _, pl := range set.Enabled {
-					if !slices.Contains([]string{"GangGate", "GangAdmission", "PrioritySort", "DefaultPreemption"}, pl.Name) {
+					isScored := strings.HasSuffix(strings.ToLower(point), "score") && slices.Contains([]string{"NodeResourcesFit", "GPUPacking"}, pl.Name)
+					if !isScored && !slices.Contains([]string{"GangGate", "GangAdmission", "PrioritySort", "DefaultPreemption"}, pl.Name) {
 						all[point] = append(all[point], pl)
 					}
 				}
@@ -234,6 +236,19 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 	if diff := cmp.Diff(plugins(stock), plugins(ours)); diff != "" {
 		t.Errorf("plugins (-stock +ours):\n%s", diff)
 	}
+	weight := func(cfg *kubeconfig.KubeSchedulerConfiguration, plugin string) (weight int32) {
+		for _, p := range newScheduler(t, cfg).Profiles {
+			for _, pl := range p.ListPlugins().Score.Enabled {
+				if pl.Name == plugin {
+					weight = pl.Weight
+				}
+			}
+		}
+		return weight
+	}
+	if was, is := weight(stock, "NodeResourcesFit"), weight(ours, "GPUPacking"); was != is || is == 0 {
+		t.Errorf("GPUPacking has the weight %d, NodeResourcesFit %d", is, was)
+	}
 	if diff := cmp.Diff(arguments(stock), arguments(ours)); diff != "" {
 		t.Errorf("arguments (-stock +ours):\n%s", diff)
 	}
@@ -248,7 +263,8 @@ func TestAllElseIsTheStockScheduler(t *testing.T) {
 	}
 }
 
-// TestASecondProfileIsASecondStanza loads the example of docs/configuration.md.
+// TestASecondProfileIsASecondStanza loads the example of docs/configuration.md: the built-in profile, and another one
+// that scores as kube-scheduler does.
 func TestASecondProfileIsASecondStanza(t *testing.T) {
 	t.Parallel()
 	cfg, err := Decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n" + exampleOf(t, "## A second profile")))
@@ -260,6 +276,11 @@ func TestASecondProfileIsASecondStanza(t *testing.T) {
 	}
 
 	want := namesOf(newScheduler(t, mustDefault(t)).Profiles[SchedulerName].ListPlugins())
+	stock, err := Decode([]byte("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stockScores := namesOf(newScheduler(t, stock).Profiles[corev1.DefaultSchedulerName].ListPlugins())
 	profiles := newScheduler(t, cfg).Profiles
 	if len(profiles) != 2 {
 		t.Errorf("%d profiles", len(profiles))
@@ -270,8 +291,11 @@ func TestASecondProfileIsASecondStanza(t *testing.T) {
 			t.Errorf("no profile %s", schedulerName)
 			continue
 		}
+		if schedulerName != SchedulerName {
+			want["preScore"], want["score"] = stockScores["preScore"], stockScores["score"]
+		}
 		if diff := cmp.Diff(want, namesOf(p.ListPlugins())); diff != "" {
-			t.Errorf("plugins of %s (-built in +got):\n%s", schedulerName, diff)
+			t.Errorf("plugins of %s (-want +got):\n%s", schedulerName, diff)
 		}
 	}
 }
@@ -317,6 +341,7 @@ func newScheduler(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration) *sch
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{
 			"GangGate":      func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return gangGate{}, nil },
 			"GangAdmission": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return gangAdmission{}, nil },
+			"GPUPacking":    func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return gpuPacking{}, nil },
 		}))
 	if err != nil {
 		t.Fatal(err)
@@ -351,6 +376,26 @@ var _ fwk.PreEnqueuePlugin = gangGate{}
 func (gangGate) Name() string                                        { return "GangGate" }
 func (gangGate) PreEnqueue(context.Context, *corev1.Pod) *fwk.Status { return nil }
 func (gangGate) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
+	return nil, nil
+}
+
+type gpuPacking struct{}
+
+var (
+	_ fwk.PreScorePlugin = gpuPacking{}
+	_ fwk.ScorePlugin    = gpuPacking{}
+	_ fwk.SignPlugin     = gpuPacking{}
+)
+
+func (gpuPacking) Name() string { return "GPUPacking" }
+func (gpuPacking) PreScore(context.Context, fwk.CycleState, *corev1.Pod, []fwk.NodeInfo) *fwk.Status {
+	return nil
+}
+func (gpuPacking) Score(context.Context, fwk.CycleState, *corev1.Pod, fwk.NodeInfo) (int64, *fwk.Status) {
+	return 0, nil
+}
+func (gpuPacking) ScoreExtensions() fwk.ScoreExtensions { return nil }
+func (gpuPacking) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	return nil, nil
 }
 
