@@ -8,8 +8,6 @@ var differences = []difference{
 		"a filter of the test admits as many calls as it has tokens, and a search for victims asks filters in another order and number (docs/decisions, G22)"),
 	differs("preemption/misc", `TestDisablePreemption/pod_preemption_will_not_happen_.*`,
 		"a profile cannot turn preemption off at postFilter: GangAdmission preempts for all pods (docs/decisions, G15); preemptionPolicy: Never does"),
-	differs("preemption/misc", `TestReadWriteOncePodPreemption/preempt_single_pod_\(Async_preemption_enabled:_true,_ClearingNominatedNodeNameAfterBinding:_true\)`,
-		"open: of four equal tests the first does not preempt within 30 s"),
 	differs("eventhandler", `TestUpdateNominatedNodeName/Preempt_nominated_pod_.*`,
 		"open: with a back-off of a minute, a pod that would fit if one of a lower priority were only nominated is not bound within 30 s"),
 	differs("plugins", `TestPreemptWithPermitPlugin/(waiting_pod_is_not|rejecting_a_waiting_pod).*`,

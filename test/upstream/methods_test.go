@@ -34,14 +34,14 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 				"PodsInBackoffQ Run SchedulingCycle UnschedulablePods UpdateNominatedPod " +
 				"AddAttemptedPodGroupIfNeeded AddCompositePodGroup AddPodGroup DeleteCompositePodGroup DeletePodGroup GetPodGroup " +
 				"IncompletePodGroupPodsPods PendingPodGroupPods UpdateCompositePodGroup UpdatePodGroup"},
-		{reflect.TypeFor[cache.Cache](), // leavingCache
+		{reflect.TypeFor[cache.Cache](), // leavingCache, claimCounts
 			// A pod that is forgotten (ForgetPod), or deleted while it is assumed (RemoveAssumedPod), was not seen
 			// bound: no reservation follows it, and the registry gives back its place when its cycle or binding fails.
-			"RemovePod",
+			"AddPod AssumePod ForgetPod RemoveAssumedPod RemovePod UpdatePod UpdateSnapshot",
 			"AddCompositePodGroup AddPodGroup BuildHierarchySnapshotFromPod CompositePodGroupStates CompositePodGroups GetRootKeyForGroup " +
-				"PodGroups RemoveAssumedPod RemoveCompositePodGroup RemovePodGroup UpdateCompositePodGroup UpdatePodGroup " +
-				"AddNode AddPod AddPodGroupMember AssumePod BindPod Dump ForgetPod GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
-				"RemoveNode RemovePodGroupMember UpdateNode UpdatePod UpdatePodGroupMember UpdateSnapshot"},
+				"PodGroups RemoveCompositePodGroup RemovePodGroup UpdateCompositePodGroup UpdatePodGroup " +
+				"AddNode AddPodGroupMember BindPod Dump GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
+				"RemoveNode RemovePodGroupMember UpdateNode UpdatePodGroupMember"},
 		{reflect.TypeFor[framework.Framework](), // memberFramework
 			"EventRecorder RunPreBindPlugins RunPreBindPreFlights WillWaitOnPermit",
 			"APICacher APIDispatcher Activate AddNominatedPod AddPodInPreBind AddWaitingPod ClientSet Close DeleteNominatedPodIfExists " +

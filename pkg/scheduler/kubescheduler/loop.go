@@ -62,6 +62,7 @@ const (
 //
 // hooks are those of the Queue.
 func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) *Queue {
+	countClaims(sched)
 	queue := NewQueue(sched.SchedulingQueue, hooks)
 	sched.SchedulingQueue = queue
 	failed := sched.FailureHandler
