@@ -77,6 +77,7 @@ type cluster struct {
 	clock     clock.WithTickerAndDelayedExecution               // nil: the usual
 	end       func(error)                                       // instead of ending the process; nil: the usual
 	alone     bool                                              // IgnoreWorkloads
+	readable  <-chan struct{}                                   // PodGroups are not read before it is closed; nil: they are at once
 	wrap      func(kubescheduler.Profile) kubescheduler.Profile // wraps the profile before any pod is scheduled; nil: no wrapper
 }
 
@@ -296,6 +297,9 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 	}
 	if c.clock != nil {
 		c.gangs.clock = c.clock
+	}
+	if c.readable != nil {
+		c.gangs.StartAfter(c.readable)
 	}
 	if c.end != nil {
 		c.gangs.end = c.end

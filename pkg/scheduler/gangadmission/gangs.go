@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -63,6 +64,7 @@ type Gangs struct {
 	lead    sync.Once
 	backlog *backlog.Backlog     // nil before Attach
 	queue   *kubescheduler.Queue // likewise
+	wakes   atomic.Bool          // what waits in the backlog is woken: all PodGroups were read
 
 	evictions  evictionRunner
 	topologies *report.Topologies                      // nil until the first NewAdmission
@@ -119,10 +121,11 @@ func (g *Gangs) IgnoreWorkloads() { g.noWorkloads = true }
 // called before app.Run.
 func (g *Gangs) BindThrough(client kubernetes.Interface) { g.bindClient = client }
 
-// waitsForRoom is Backlog.WaitsForRoom, and tells the reporter of the pod.
+// waitsForRoom is Backlog.WaitsForRoom, and tells the reporter of the pod. Before PodGroups were read, the stock queue
+// decides: nothing in the backlog would be woken.
 func (g *Gangs) waitsForRoom(pod *corev1.Pod) bool {
 	g.reporter.PodRefused(pod)
-	return g.backlog.WaitsForRoom(pod)
+	return g.wakes.Load() && g.backlog.WaitsForRoom(pod)
 }
 
 // Attach checks that the plugins are enabled at the required extension points of every profile, makes the scheduling

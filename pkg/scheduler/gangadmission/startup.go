@@ -222,6 +222,7 @@ func (g *Gangs) runWhenSynced(ctx context.Context, synced []cache.InformerSynced
 	logger := klog.FromContext(ctx)
 	g.apply(logger, g.registry.SetSynced(g.clock.Now()))
 	logger.Info("Existing gangs were read, scheduling of gangs starts", "gangs", len(g.registry.Keys()))
+	g.wakes.Store(true)
 	go g.backlog.Run(ctx, func(r backlog.Ready) { g.wake(logger, r) })
 	g.tick(ctx)
 }
