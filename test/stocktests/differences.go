@@ -10,13 +10,8 @@ var differences = []difference{
 		"a profile cannot turn preemption off at postFilter: GangAdmission preempts for all pods (docs/decisions, G15); preemptionPolicy: Never does"),
 	differs("eventhandler", `TestUpdateNominatedNodeName/Preempt_nominated_pod_.*`,
 		"open: with a back-off of a minute, a pod that would fit if one of a lower priority were only nominated is not bound within 30 s"),
-	differs("plugins", `TestPreemptWithPermitPlugin/(waiting_pod_is_not|rejecting_a_waiting_pod).*`,
-		unboundVictim),
-	differs("preemption", `TestPreemptionRespects(Waiting|Binding)Pod`, unboundVictim),
 	differs("plugins", `TestQueueSortPlugin/.*`,
 		"a second plugin at queueSort is refused: GangAdmission orders the queue (docs/decisions, G16)"),
 	differs("extender", `TestSchedulerExtender`,
 		"an extender that binds pods is refused at the start (docs/decisions, G17)"),
 }
-
-const unboundVictim = "open: a victim that waits at Permit, or is prepared, is deleted as one that is bound; kube-scheduler sends it back to the queue"

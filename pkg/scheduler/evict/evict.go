@@ -277,7 +277,7 @@ func (e *Evictor) unmarkVictim(ctx context.Context, eviction *Eviction, v *Victi
 	}
 	c := *disruptionTarget(live)
 	c.Status, c.LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(e.Clock.Now())
-	c.Message = schedulerName + ": the preemption was cancelled before any eviction"
+	c.Message = schedulerName + ": the preemption does not end the pod"
 	// The resource version is a precondition, too: another disruption may be announced meanwhile.
 	err = endpod.PatchCondition(ctx, e.Client, live, map[string]any{"uid": live.UID, "resourceVersion": live.ResourceVersion}, &c)
 	if err != nil && endpod.IsGone(ctx, e.Client, live, err) {
@@ -300,6 +300,16 @@ func (e *Evictor) emitPreempted(ctx context.Context, eviction *Eviction, v *Vict
 	e.Recorder.Eventf(v.Pod, eviction.Related, corev1.EventTypeNormal, eventReason, eventAction, "Preempted by %s on node %s: %s",
 		eviction.preemptor(" "), v.Pod.Spec.NodeName, message.Truncate(v.Text, maxText))
 	klog.FromContext(ctx).V(2).Info("Preempted a pod", "pod", klog.KObj(v.Pod), "node", v.Pod.Spec.NodeName, "preemptor", eviction.Preemptor, "plan", eviction.Plan)
+}
+
+// ReportSentBack emits the event about each victim, which was not bound yet, and is back in the queue in place of being
+// deleted.
+func (e *Evictor) ReportSentBack(eviction Eviction) {
+	for i := range eviction.Victims {
+		v := &eviction.Victims[i]
+		e.Recorder.Eventf(v.Pod, eviction.Related, corev1.EventTypeNormal, eventReason, eventAction, "Preempted by %s before it was bound to node %s: %s; it is scheduled again",
+			eviction.preemptor(" "), v.Pod.Spec.NodeName, message.Truncate(v.Text, maxText))
+	}
 }
 
 // forgetOldEvents drops the events that are older than eventMemory.

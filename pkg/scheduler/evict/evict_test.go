@@ -523,7 +523,7 @@ func TestMarksAreTakenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]corev1.PodCondition{"a": {Type: corev1.DisruptionTarget, Status: corev1.ConditionFalse, Reason: "PreemptionByScheduler",
-		Message: "muster-scheduler: the preemption was cancelled before any eviction"}}
+		Message: "muster-scheduler: the preemption does not end the pod"}}
 	if diff := cmp.Diff(want, w.patches, cmpopts.IgnoreFields(corev1.PodCondition{}, "LastTransitionTime")); diff != "" {
 		t.Errorf("patches (-want +got):\n%s", diff)
 	}

@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -64,7 +65,7 @@ func TestRoomIsCheckedWhenTheBarrierOpens(t *testing.T) {
 			const size = 4
 			var prepared, attempts atomic.Int32
 			var c *cluster
-			c = newCluster(t, prepares(func(pod string) *fwk.Status {
+			c = newCluster(t, prepares(func(_ context.Context, pod string) *fwk.Status {
 				if prepared.Add(1); pod == "a-1" && attempts.Add(1) == 1 {
 					tc.happens(c, c.nodeOf("a-1"))
 				}

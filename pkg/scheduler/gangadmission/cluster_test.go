@@ -68,11 +68,12 @@ type cluster struct {
 	onClaim   func(ctx context.Context)                   // called before the status of a claim reaches the API server
 	onMark    func()                                      // called before a mark of a victim, or its removal, reaches the API server
 	onPop     func(pod string)
-	onCycle   func(pod string) bool                     // used by the plugin moody: whether the real cycle refuses the node
-	cycles    int                                       // of onCycle
-	prepare   func(pod string) *fwk.Status              // PreBind of the plugin moody
-	onNode    func(point, pod, node string) *fwk.Status // what the plugin moody says about a node in real cycles, at Filter, Reserve, PreBind and Unreserve; nil: nothing
-	plugins   func(p *kubeconfig.Plugins)               // modifies the built-in profile
+	onCycle   func(pod string) bool                             // used by the plugin moody: whether the real cycle refuses the node
+	cycles    int                                               // of onCycle
+	prepare   func(ctx context.Context, pod string) *fwk.Status // PreBind of the plugin moody
+	permit    func(pod string) *fwk.Status                      // Permit of the plugin moody
+	onNode    func(point, pod, node string) *fwk.Status         // what the plugin moody says about a node in real cycles, at Filter, Reserve, PreBind and Unreserve; nil: nothing
+	plugins   func(p *kubeconfig.Plugins)                       // modifies the built-in profile
 	extends   []kubeconfig.Extender
 	clock     clock.WithTickerAndDelayedExecution               // nil: the usual
 	end       func(error)                                       // instead of ending the process; nil: the usual
@@ -117,11 +118,16 @@ func (moody) PreBindPreFlight(context.Context, fwk.CycleState, *corev1.Pod, stri
 }
 
 // PreBind implements fwk.PreBindPlugin, in clusters with prepares.
-func (m moody) PreBind(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
+func (m moody) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if m.c.onNode != nil {
 		return m.c.onNode("PreBind", pod.Name, node)
 	}
-	return m.c.prepare(pod.Name)
+	return m.c.prepare(ctx, pod.Name)
+}
+
+// Permit implements fwk.PermitPlugin, in clusters with permits.
+func (m moody) Permit(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ string) (*fwk.Status, time.Duration) {
+	return m.c.permit(pod.Name), time.Hour
 }
 
 // Reserve implements fwk.ReservePlugin, in clusters with opinions.
@@ -164,11 +170,21 @@ func manages(name string) func(e *kubeconfig.Extender) {
 }
 
 // prepares is the option of a cluster in which the plugin moody prepares pods.
-func prepares(pod func(name string) *fwk.Status) clusterOption {
+func prepares(pod func(ctx context.Context, name string) *fwk.Status) clusterOption {
 	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
 		c.prepare = pod
 		c.plugins = func(p *kubeconfig.Plugins) {
 			p.PreBind.Enabled = append(p.PreBind.Enabled, kubeconfig.Plugin{Name: "Moody"})
+		}
+	}
+}
+
+// permits is the option of a cluster in which the plugin moody lets pods wait at Permit.
+func permits(pod func(name string) *fwk.Status) clusterOption {
+	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
+		c.permit = pod
+		c.plugins = func(p *kubeconfig.Plugins) {
+			p.Permit.Enabled = append(p.Permit.Enabled, kubeconfig.Plugin{Name: "Moody"})
 		}
 	}
 }

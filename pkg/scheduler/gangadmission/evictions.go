@@ -94,10 +94,11 @@ const (
 func (g *Gangs) evictVictims(logger klog.Logger, p *evictions.Eviction) []types.UID {
 	ctx, cancel := context.WithTimeout(g.evictions.ctx, evictLimit)
 	defer cancel()
-	if len(p.Spared) > 0 { // before a witness shows a later process that those with a mark end
-		g.unmarkVictims(logger, p, p.Spared)
+	back, victims := g.sendBack(logger, p)
+	if spared := slices.Concat(p.Spared, back); len(spared) > 0 { // before a witness shows a later process that those with a mark end
+		g.unmarkVictims(logger, p, spared)
 	}
-	left := evictionOf(p, p.Victims)
+	left := evictionOf(p, victims)
 	for round := 0; ; round++ {
 		var err error
 		left.Victims = g.remaining(left.Victims)
@@ -130,6 +131,38 @@ func (g *Gangs) evictVictims(logger klog.Logger, p *evictions.Eviction) []types.
 			return uids
 		}
 	}
+}
+
+// sendBack sends victims without a gang that this scheduler has not bound yet back to the queue. Nothing of them runs
+// that would have to end. It returns these and the other victims.
+func (g *Gangs) sendBack(logger klog.Logger, p *evictions.Eviction) (back, others []evictions.Victim) {
+	reason := "preempted by " + p.Preemptor()
+	for _, v := range p.Victims {
+		if v.Gang.Name != "" || !g.cancelBinding(v.Pod.UID, reason) {
+			others = append(others, v)
+			continue
+		}
+		logger.V(2).Info("Sent a pod that was about to be bound back to the queue", "pod", klog.KObj(v.Pod), "node", v.Pod.Spec.NodeName, "preemptor", p.Preemptor())
+		back = append(back, v)
+	}
+	if len(back) > 0 {
+		g.evictions.evictor.ReportSentBack(evictionOf(p, back))
+	}
+	return back, others
+}
+
+// cancelBinding ends the binding cycle of a pod that waits at Permit, or is being prepared (PreBind). It reports
+// whether the pod will not be bound.
+func (g *Gangs) cancelBinding(uid types.UID, reason string) bool {
+	for _, profile := range g.profiles {
+		if pod := profile.GetWaitingPod(uid); pod != nil && pod.Preempt(Name, reason) {
+			return true
+		}
+		if pod := profile.GetPodInPreBind(uid); pod != nil && pod.CancelPod(reason) {
+			return true
+		}
+	}
+	return false
 }
 
 // deleteBatch deletes some of the victims of an eviction. renews: their marks may be old.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/muster-project/muster/pkg/scheduler/evict"
@@ -256,5 +258,67 @@ func TestVictimsThatAreGivenUp(t *testing.T) {
 	left := g.evictVictims(klog.Background(), p)
 	if want := []types.UID{"uid-low-0", "uid-low-1"}; !slices.Equal(left, want) {
 		t.Errorf("given up are %v, want %v", left, want)
+	}
+}
+
+// A victim without a gang that is not bound yet goes back to the queue, as in kube-scheduler, and is bound elsewhere.
+func TestAPlainVictimThatIsNotBoundGoesBackToTheQueue(t *testing.T) {
+	t.Parallel()
+	waits := func(pod string, times *atomic.Int32) bool { return pod == "low" && times.Add(1) == 1 }
+	at := map[string]func(times *atomic.Int32) clusterOption{
+		"at Permit": func(times *atomic.Int32) clusterOption {
+			return permits(func(pod string) *fwk.Status {
+				if waits(pod, times) {
+					return fwk.NewStatus(fwk.Wait)
+				}
+				return nil
+			})
+		},
+		"prepared": func(times *atomic.Int32) clusterOption {
+			return prepares(func(ctx context.Context, pod string) *fwk.Status {
+				if waits(pod, times) {
+					<-ctx.Done()
+					return fwk.AsStatus(context.Cause(ctx))
+				}
+				return nil
+			})
+		},
+	}
+	by := map[string]struct {
+		preemptor func(c *cluster)
+		text      string
+	}{
+		"pod":  {func(c *cluster) { c.pod(wrappers.MakePod("high-0", "ml").GPUs(2).Priority(100)) }, "pod ml/high-0"},
+		"gang": {func(c *cluster) { c.rankedGang("high", 100, 2, 2) }, "PodGroup ml/high"},
+	}
+	for where, waiting := range at {
+		for preemptor, tc := range by {
+			t.Run(where+", for a "+preemptor, func(t *testing.T) {
+				t.Parallel()
+				var times atomic.Int32
+				c := newCluster(t, waiting(&times)).node(wrappers.MakeNode("n0").GPUs(2)).run()
+				c.pod(wrappers.MakePod("runs", "ml").GPUs(1)).eventually("one runs", c.isBound("runs"))
+				profile := c.gangs.profiles[wrappers.SchedulerName]
+				c.pod(wrappers.MakePod("low", "ml").GPUs(1)).eventually("the other waits for its binding", func() bool {
+					return profile.GetWaitingPod("uid-low") != nil || times.Load() > 0 && profile.GetPodInPreBind("uid-low") != nil
+				})
+				tc.preemptor(c)
+				c.eventually("the preemptor runs", c.isBound("high-0"))
+				if got := c.evicted(); !slices.Equal(got, []string{"runs"}) {
+					t.Errorf("%v were deleted, want the one that runs", got)
+				}
+				c.node(wrappers.MakeNode("n1").GPUs(1)).eventually("the other runs elsewhere", c.isBound("low"))
+				c.eventually("its mark is taken back", func() bool {
+					pod, err := c.client.CoreV1().Pods("ml").Get(c.ctx, "low", metav1.GetOptions{})
+					return err == nil && !slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+						return c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue
+					})
+				})
+				want := "low: Preempted by " + tc.text + " (priority 100) before it was bound to node n0: its priority is lower; it is scheduled again"
+				if got := c.eventsWith("Preempted"); !slices.Contains(got, want) {
+					t.Errorf("events %q, want %q", got, want)
+				}
+			})
+		}
 	}
 }

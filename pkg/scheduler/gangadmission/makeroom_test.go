@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -368,7 +369,7 @@ func TestPlansOfLowerPriorityAreAborted(t *testing.T) {
 			ready := make(chan struct{})
 			release := sync.OnceFunc(func() { close(ready) })
 			defer release()
-			c := newCluster(t, prepares(func(pod string) *fwk.Status {
+			c := newCluster(t, prepares(func(_ context.Context, pod string) *fwk.Status {
 				if pod == "low-3" {
 					<-ready
 				}

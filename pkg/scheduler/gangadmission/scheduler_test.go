@@ -272,7 +272,7 @@ func TestMembersOfAnAbortedPlanHaveNoNominatedNode(t *testing.T) {
 	t.Parallel()
 	var attempts atomic.Int32
 	announced := make(chan struct{})
-	c := newCluster(t, prepares(func(pod string) *fwk.Status {
+	c := newCluster(t, prepares(func(_ context.Context, pod string) *fwk.Status {
 		if pod != "a-2" || attempts.Add(1) > 1 {
 			return nil
 		}

@@ -3,6 +3,7 @@
 package gangadmission
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -166,7 +167,7 @@ func TestTheNodeOfARunningPodIsRelabeledWhileItsGangIsRefilled(t *testing.T) {
 	t.Parallel()
 	var c *cluster
 	node := ""
-	c = newCluster(t, prepares(func(pod string) *fwk.Status {
+	c = newCluster(t, prepares(func(_ context.Context, pod string) *fwk.Status {
 		if pod == "a-2" {
 			c.label(node, "r9")
 		}

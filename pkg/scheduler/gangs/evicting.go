@@ -137,7 +137,7 @@ func (r *Registry) beginEvictionsFor(g *gangState) Effects {
 
 // beginEvictions requests the deletion of the victims.
 func (r *Registry) beginEvictions(p *evictions.Eviction) Effects {
-	r.spareSucceeded(p)
+	r.spareGone(p)
 	r.enterStage(p, evictions.Checked)
 	e := Effects{Evict: []*evictions.Eviction{p}}
 	told := map[Key]bool{}
@@ -156,13 +156,20 @@ func (r *Registry) beginEvictions(p *evictions.Eviction) Effects {
 	return e
 }
 
-// spareSucceeded drops victims that have succeeded since they were chosen: their room is free, and their objects tell
-// that they did. While it is called nobody else reads the victims: they are marked, and their deletion has not begun.
-func (r *Registry) spareSucceeded(p *evictions.Eviction) {
+// spareGone spares victims whose room is free since they were chosen: those that have succeeded, and their objects tell
+// that they did, and pods without a gang that have left their nodes, and wait again if they were not bound. While it is
+// called nobody else reads the victims: they are marked, and their deletion has not begun.
+func (r *Registry) spareGone(p *evictions.Eviction) {
+	var spared []evictions.Victim
 	p.Victims = slices.DeleteFunc(slices.Clone(p.Victims), func(v evictions.Victim) bool {
 		m := r.members[v.Pod.UID]
-		return m != nil && m.state == count.Succeeded
+		hasLeft := v.Gang == Key{} && r.plainVictims[v.Pod.UID].By() != p
+		if hasLeft {
+			spared = append(spared, v)
+		}
+		return hasLeft || m != nil && m.state == count.Succeeded
 	})
+	p.Spared = slices.Concat(p.Spared, spared)
 }
 
 // lossOf returns what the gang of a victim says of the preemption.
@@ -289,16 +296,24 @@ func (r *Registry) RestorePreemption(key Key, plan string, marked []MarkedPod, n
 	}
 	p := &evictions.Eviction{ID: plan, Gang: key, Group: g.group, Priority: g.highestEviction(), Timeout: r.opts.PreemptionTimeout}
 	begun := false
-	pods := make([]*corev1.Pod, len(marked))
-	for i, x := range marked {
-		pods[i] = x.Pod
-		begun = begun || x.Witness || x.Pod.DeletionTimestamp != nil
+	var pods, unbound []*corev1.Pod
+	for _, x := range marked {
+		if begun = begun || x.Witness || x.Pod.DeletionTimestamp != nil; x.Pod.Spec.NodeName == "" {
+			unbound = append(unbound, x.Pod)
+		} else {
+			pods = append(pods, x.Pod)
+		}
+	}
+	e.Dirty = []Key{key}
+	if len(unbound) > 0 { // they were about to be bound by the earlier process, and wait again
+		e.Unmark = append(e.Unmark, &evictions.Eviction{ID: plan, Victims: r.victimsOf(unbound)})
 	}
 	if p.Victims = r.victimsOf(pods); !begun {
-		return r.endCall(Effects{Unmark: []*evictions.Eviction{p}, Dirty: []Key{key}}), true
+		e.Unmark = append(e.Unmark, p)
+		return r.endCall(e), true
 	}
 	p.Describe("", 0) // of all that end, also of those that are terminating
-	e.Dirty = []Key{key}
+
 	for _, v := range p.Victims { // the process may have ended before it told their gangs
 		loser := r.gangs[v.Gang]
 		if loser != nil && loser.group != nil && loser.preempted == nil && !podgroup.SaysPreemptedBy(&loser.group.Status, key.String()) {

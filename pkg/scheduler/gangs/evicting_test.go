@@ -179,9 +179,14 @@ func TestWhoEndsIsToldAfterARestart(t *testing.T) {
 					marked = append(marked, MarkedPod{Pod: pod, Witness: i < tc.left})
 				}
 			}
+			unbound := wrappers.MakePod("unbound", "ml").UID("unbound").Obj() // it waits again, since the earlier process is gone
+			marked = append(marked, MarkedPod{Pod: unbound})
 			r.SetSynced(now)
 			r.SetLeading()
 			e, ok := r.RestorePreemption(key, "plan", marked, now)
+			if len(e.Unmark) != 1 || describePods(e.Unmark[0].Pods()) != "unbound" {
+				t.Errorf("the marks of %+v are taken back, want that of the pod that was not bound", e.Unmark)
+			}
 			if !ok || len(e.Evict) != 1 || len(e.Evict[0].Victims) != tc.left {
 				t.Fatalf("%+v, %t, want the deletion of %d pods", e, ok, tc.left)
 			}

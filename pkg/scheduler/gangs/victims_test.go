@@ -269,6 +269,30 @@ func TestAPodThatPreempts(t *testing.T) {
 	}
 }
 
+// A victim without a gang that was not bound yet, and is in the queue again, is not waited for. If that was before the
+// evictions begin, it does not end.
+func TestAVictimThatWasNotBound(t *testing.T) {
+	t.Parallel()
+	s := begin(t)
+	s.r.opts.PreemptionTimeout = 30 * time.Second
+	a, b := wrappers.MakePod("a", testNamespace).UID("a").Node("n").Obj(), wrappers.MakePod("b", testNamespace).UID("b").Node("n").Obj()
+	p := s.decideForPod("high", 100, a, b)
+	s.r.RecordRequeued("b", s.now)
+	s.r.RecordMarked(p, nil, s.now)
+	if got := describePods(p.Pods()); got != "a" || len(p.Spared) != 1 || p.Spared[0].Pod != b {
+		t.Errorf("%s ends, and %d are spared, want a and one", got, len(p.Spared))
+	}
+	s.r.RecordEvicted(p, nil, s.now)
+	isTried := func() bool { return len(s.effects.Activate) > 0 }
+	if s.after(time.Second); isTried() {
+		t.Error("the preemptor is tried before its victim has left the node")
+	}
+	s.r.RecordRequeued("a", s.now)
+	if s.after(time.Millisecond); !isTried() {
+		t.Error("the preemptor is not tried when its victim is in the queue again")
+	}
+}
+
 // The filters count the pods that are nominated for a node, and so a pod whose victim has ended may not fit there
 // before the victims of others have ended, too. It has not preempted in vain, and searches for no other victims, until
 // these have.

@@ -42,12 +42,13 @@ func (r *Registry) RecordCycleFailed(uid types.UID, now time.Time) {
 	r.reindex(g)
 }
 
-// RecordRequeued records that the queue contains the pod of a failed cycle again. A leader whose attempt is to be
-// repeated is activated now: until the next Tick, gangs that follow it could be tried before.
+// RecordRequeued records that the queue contains the pod of a failed cycle again, and no node does. A leader whose
+// attempt is to be repeated is activated now: until the next Tick, gangs that follow it could be tried before.
 func (r *Registry) RecordRequeued(uid types.UID, now time.Time) Effects {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.beginCall(now)
+	delete(r.plainVictims, uid)
 	m := r.members[uid]
 	if m == nil || m.gang.leader != uid || m.gang.phase != Elected || now.Before(m.gang.woken) { // else it pauses: see RecordCycleFailed
 		return r.endCall(Effects{})
