@@ -9,7 +9,7 @@ var differences = []difference{
 	differs("preemption/misc", `TestDisablePreemption/pod_preemption_will_not_happen_.*`,
 		"a profile cannot turn preemption off at postFilter: GangAdmission preempts for all pods (docs/decisions, G15); preemptionPolicy: Never does"),
 	differs("eventhandler", `TestUpdateNominatedNodeName/Preempt_nominated_pod_.*`,
-		"open: with a back-off of a minute, a pod that would fit if one of a lower priority were only nominated is not bound within 30 s"),
+		"the nominated pod of the test is bound before its back-off of a minute has passed, since its victim has ended (docs/decisions, G15), and then ends in its grace period"),
 	differs("plugins", `TestQueueSortPlugin/.*`,
 		"a second plugin at queueSort is refused: GangAdmission orders the queue (docs/decisions, G16)"),
 	differs("extender", `TestSchedulerExtender`,
