@@ -10,8 +10,10 @@ var differences = []difference{
 		"a profile cannot turn preemption off at postFilter: GangAdmission preempts for all pods (docs/decisions, G15); preemptionPolicy: Never does"),
 	differs("eventhandler", `TestUpdateNominatedNodeName/Preempt_nominated_pod_.*`,
 		"the nominated pod of the test is bound before its back-off of a minute has passed, since its victim has ended (docs/decisions, G15), and then ends in its grace period"),
-	differs("plugins", `TestQueueSortPlugin/.*`,
-		"a second plugin at queueSort is refused: GangAdmission orders the queue (docs/decisions, G16)"),
+	differs("plugins", `TestQueueSortPlugin/.*`, secondQueueSort),
+	differs("nominated_node_name", `TestSchedulerRestartWithNominatedNode`, secondQueueSort),
 	differs("extender", `TestSchedulerExtender`,
 		"an extender that binds pods is refused at the start (docs/decisions, G17)"),
 }
+
+const secondQueueSort = "a second plugin at queueSort is refused: GangAdmission orders the queue (docs/decisions, G16)"
