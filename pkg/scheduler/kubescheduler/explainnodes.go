@@ -50,7 +50,7 @@ func (w *Snapshot) Explain(index int, domain string) *placement.Refusal {
 			}
 		case w.timeIsOver():
 			continue
-		case w.reserved != nil && w.hasOnlyReserved(c, i):
+		case w.hasOnlyReserved(c, i):
 			why = RoomReserved
 		case c.limits != nil && w.isLimited(c, i):
 			why = c.limits[i].why
@@ -135,11 +135,7 @@ func (w *Snapshot) countNodes(c *class, a placement.Area, resources []corev1.Res
 		}
 		matching = append(matching, n)
 		for k, name := range resources {
-			total, free := total[columns[k]], total[columns[k]]-used[columns[k]]
-			if len(w.reserved) > 0 {
-				free -= w.reserved[i].from(c.leaf).Resources[name]
-			}
-			free = max(0, free)
+			total, free := total[columns[k]], max(0, total[columns[k]]-used[columns[k]]-w.keptFrom(c, i).Resources[name])
 			each[k].Nodes++
 			each[k].Total += total
 			each[k].Free += free
@@ -186,7 +182,7 @@ func (w *Snapshot) unavailableNodes(c *class, name corev1.ResourceName, unavaila
 		for _, i := range nodes {
 			total, used := w.amountsOn(int(i))
 			u.Total += total[column]
-			u.Free += max(0, total[column]-used[column]-w.reserved[int(i)].from(c.leaf).Resources[name])
+			u.Free += max(0, total[column]-used[column]-w.keptFrom(c, int(i)).Resources[name])
 			u.Largest = max(u.Largest, total[column])
 		}
 		out = append(out, u)
@@ -298,10 +294,10 @@ func (w *Snapshot) freeSlots(c *class, i int32) int {
 	switch {
 	case w.roomOn(c, int(i)).use.taken && c.refuse == nil:
 		return 0
-	case (len(w.reserved) == 0 || w.reserved[int(i)] == nil) && w.nodes.planned[i].gone == 0:
+	case w.reservedOn(int(i)) == nil && w.nodes.planned[i].gone == 0:
 		return int(w.roomOn(c, int(i)).free)
 	}
-	columns, d, reserved := w.columnsOf(c), &c.known.demand, w.reserved[int(i)].from(c.leaf)
+	columns, d, reserved := w.columnsOf(c), &c.known.demand, w.keptFrom(c, int(i))
 	total, used := w.amountsOn(int(i))
 	slots, _ := d.countSlots(func(k int) int64 { return total[columns[k]] - used[columns[k]] - d.reservedOf(reserved, k) })
 	return slots

@@ -62,6 +62,7 @@ type plainReason struct {
 
 // filterResults are the results for one kind of pod, by the node's position.
 type filterResults struct {
+	kind        int64 // a number
 	used        int64
 	layout      int        // value of nodeTable.layout to which the positions belong
 	generations []int64    // of the node state that was evaluated; 0 = never
@@ -119,7 +120,8 @@ func (w *Snapshot) resultsOf(c *class) *filterResults {
 	kept = kept && (c.skip.Has(names.DynamicResources) || !v.enabledPlugins(names.DynamicResources))
 	known := v.kinds[key]
 	if !kept || known == nil || known.demand.updateOffered(w.f) {
-		known = &filterResults{demand: demandOf(w.ctx, w.f, v.filters, c.info, c.state), rankings: map[string]*ranking{}}
+		v.uses++
+		known = &filterResults{kind: v.uses, demand: demandOf(w.ctx, w.f, v.filters, c.info, c.state), rankings: map[string]*ranking{}}
 		if kept {
 			v.kinds[key] = known
 		}

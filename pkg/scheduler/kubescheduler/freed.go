@@ -153,7 +153,7 @@ func (w *Snapshot) Slots(index, i int, ended, back []int) int {
 		return 0
 	}
 	known := c.unfreed.known
-	reason, reserved, nominated := known.reasons[i], w.reserved[i], len(w.nominatedOn(i)) > 0
+	reason, reserved, nominated := known.reasons[i], w.reservedOn(i), len(w.nominatedOn(i)) > 0
 	if int(w.nodes.planned[i].gone)+len(ended) == len(back) && !(reason == 0 && nominated) {
 		_, limited := c.limits[i]
 		switch {
@@ -179,7 +179,7 @@ func (w *Snapshot) Slots(index, i int, ended, back []int) int {
 	demand := &c.known.demand
 	var others reservations.Amount
 	if reserved != nil {
-		others.Add(reserved.from(c.leaf), 1)
+		others.Add(w.keptFrom(c, i), 1)
 	}
 	if nominated {
 		w.addNominated(&others, c, i)
@@ -292,11 +292,9 @@ func (w *Snapshot) updateFreed(ids []int, freed bool) {
 			clear(c.volumes.room)
 		}
 	}
-	if w.reservedView.Len() > 0 {
+	if w.reserved != nil {
 		for _, i := range f.changed {
-			if list := w.reservedView.On(w.nodes.objects[i].Name); len(list) > 0 {
-				w.readReservationsOn(int(i), list)
-			}
+			w.readReservedFreed(int(i))
 		}
 	}
 	if f.listens {

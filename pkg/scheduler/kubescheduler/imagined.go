@@ -158,7 +158,7 @@ func (v *imagined) readAmounts(i int32, row []int64) {
 			row[r] = max(0, row[r]-used[column])
 		}
 	}
-	if on := v.reserved[int(i)]; on != nil && !v.empty {
+	if on := v.reservedOn(int(i)); on != nil && !v.empty {
 		row[0] = max(0, row[0]-on.others.Pods)
 		for r, name := range v.names[1:] {
 			row[r+1] = max(0, row[r+1]-on.others.Resources[name])

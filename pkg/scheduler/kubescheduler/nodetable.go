@@ -35,6 +35,7 @@ type nodeTable struct {
 	touched []int         // positions in planned that are or were not zero
 
 	selectors selectorKeys
+	reserved  reservedTables
 }
 
 // plannedPods are the pods that are planned on one node, and the running ones that are freed.
@@ -124,7 +125,7 @@ func (t *nodeTable) updateNodes(nodes []fwk.NodeInfo) {
 // renumberNodes starts anew after a node was added or removed.
 func (t *nodeTable) renumberNodes() {
 	n := len(t.nodes)
-	t.layout++
+	t.layout, t.reserved = t.layout+1, nil
 	t.generations, t.objects, t.planned = make([]int64, n), make([]*corev1.Node, n), make([]plannedPods, n)
 	t.position, t.images, t.topologies, t.soft = make(map[string]int, n), map[string]int{}, nil, 0
 	t.selectors, t.all, t.tainted = selectorKeys{}, make([]int32, n), make([]bool, n)
@@ -134,6 +135,11 @@ func (t *nodeTable) renumberNodes() {
 		t.countNode(node.Node(), 1)
 		t.selectors.updateNode(node.Node().Name, node)
 	}
+}
+
+// reservedFrom returns what is reserved on the nodes from the asker. nil: nothing is reserved.
+func (t *nodeTable) reservedFrom(view *reservations.View, a reservations.Asker) *reservedTable {
+	return t.reserved.of(view, a, nodeStates{t.nodes, t.generations, t.position})
 }
 
 func isTainted(node *corev1.Node) bool { return node.Spec.Unschedulable || len(node.Spec.Taints) > 0 }

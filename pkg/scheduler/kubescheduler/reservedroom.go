@@ -3,11 +3,10 @@
 package kubescheduler
 
 import (
-	"slices"
+	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -28,21 +27,6 @@ func AmountOf(pod *corev1.Pod) reservations.Amount {
 	return out
 }
 
-// reservedFrom returns what is reserved on the node and not available to the asker.
-func reservedFrom(a reservations.Asker, node fwk.NodeInfo, list []*reservations.Reservation) reservations.Amount {
-	var sum reservations.Amount
-	for _, x := range list {
-		if x.Restricts(a) {
-			sum.Add(x.Rest(func(uid types.UID) bool { return hasPodOnNode(node, uid) }), 1)
-		}
-	}
-	return sum
-}
-
-func hasPodOnNode(node fwk.NodeInfo, uid types.UID) bool {
-	return slices.ContainsFunc(node.GetPods(), func(p fwk.PodInfo) bool { return p.GetPod().UID == uid })
-}
-
 // RoomReserved is the reason of a node that has room for a pod only in room that is reserved for others.
 const RoomReserved = "node(s) keep room for pods of other gangs"
 
@@ -51,69 +35,35 @@ const RoomReserved = "node(s) keep room for pods of other gangs"
 // which knows which resources count.
 func FitsBeside(reserved *reservations.View, planned reservations.Amount, node fwk.NodeInfo, pod reservations.Amount, a reservations.Asker) bool {
 	kept := reservedFrom(a, node, reserved.On(node.Node().Name))
-	kept.Add(planned, 1)
-	crosses := func(free, wanted, kept int64) bool {
-		return kept > 0 && wanted > 0 && free >= wanted && free-kept < wanted
+	if kept.IsEmpty() && planned.IsEmpty() {
+		return true
 	}
-	if crosses(freeOn(node, corev1.ResourcePods), pod.Pods, kept.Pods) {
+	crosses := func(name corev1.ResourceName, wanted, kept int64) bool {
+		if kept <= 0 || wanted <= 0 {
+			return false
+		}
+		free := freeOn(node, name)
+		return free >= wanted && free-kept < wanted
+	}
+	if crosses(corev1.ResourcePods, pod.Pods, kept.Pods+planned.Pods) {
 		return false
 	}
 	for name, wanted := range pod.Resources {
-		if crosses(freeOn(node, name), wanted, kept.Resources[name]) {
+		if crosses(name, wanted, kept.Resources[name]+planned.Resources[name]) {
 			return false
 		}
 	}
 	return true
 }
 
-// reservedOnNode is what is reserved on one node, seen from the plan of one gang. nil: nothing.
-type reservedOnNode struct {
-	others  reservations.Amount            // for other gangs
-	own     map[string]reservations.Amount // by leaf of the gang
-	planned map[string]reservations.Amount // by leaf: resources of the pods planned on the node so far
-}
-
-// readReservations reads what is reserved. Nodes on which nothing is reserved from pods of the gang have no entry.
+// readReservations reads what is reserved.
 func (w *Snapshot) readReservations(reserved *reservations.View, a reservations.Asker, leaves []string) {
 	w.reservedView, w.asker = reserved, a
-	if reserved.Len() == 0 {
-		return
-	}
-	for name, list := range reserved.ByNode() {
-		if i, ok := w.nodes.position[name]; ok {
-			w.readReservationsOn(i, list)
-		}
-	}
+	w.reserved = w.nodes.reservedFrom(reserved, a)
 	for i, c := range w.classes {
-		c.uses = AmountOf(c.info.Pod)
 		if i < len(leaves) {
 			c.leaf = leaves[i]
 		}
-	}
-}
-
-// readReservationsOn reads what is reserved on a node on which no pod is planned. list is all that is reserved there.
-func (w *Snapshot) readReservationsOn(i int, list []*reservations.Reservation) {
-	node := w.nodes.currentNode(i)
-	on := &reservedOnNode{
-		others: reservedFrom(w.asker, node, list), own: map[string]reservations.Amount{}, planned: map[string]reservations.Amount{},
-	}
-	for _, x := range list {
-		if x.Owner.Gang == w.asker.Gang && !x.Owner.IsGang() && !hasPodOnNode(node, x.Pod.UID) {
-			sum := on.own[x.Owner.Leaf]
-			sum.Add(x.Amount, 1)
-			on.own[x.Owner.Leaf] = sum
-		}
-	}
-	delete(w.reserved, i)
-	switch {
-	case !on.others.IsEmpty() || len(on.own) > 0:
-		if w.reserved == nil {
-			w.reserved = map[int]*reservedOnNode{}
-		}
-		w.reserved[i] = on
-	case len(w.reserved) == 0:
-		w.reserved = nil
 	}
 }
 
@@ -124,16 +74,42 @@ func (w *Snapshot) AskForLater() {
 		return
 	}
 	w.asker.Ends, w.asker.Refill = time.Time{}, false
-	for name, list := range w.reservedView.ByNode() {
-		if i, ok := w.nodes.position[name]; ok {
-			w.readReservationsOn(i, list)
-		}
+	w.reserved = w.nodes.reservedFrom(w.reservedView, w.asker)
+	for i := range w.reservedFreed {
+		w.readReservedFreed(i)
 	}
 }
 
-// from returns what is reserved from pods of the leaf. Pods planned for another leaf use the room of that leaf, so they
-// never make room for this one.
-func (on *reservedOnNode) from(leaf string) reservations.Amount {
+// readReservedFreed reads what is reserved on a node of which pods were freed or restored.
+func (w *Snapshot) readReservedFreed(i int) {
+	list := w.reservedView.On(w.nodes.objects[i].Name)
+	switch {
+	case len(list) == 0:
+	case w.nodes.planned[i].gone == 0:
+		delete(w.reservedFreed, i)
+	default:
+		if w.reservedFreed == nil {
+			w.reservedFreed = map[int]*reservedOnNode{}
+		}
+		w.reservedFreed[i] = readReservedOn(w.asker, w.nodes.currentNode(i), list)
+	}
+}
+
+// reservedOn returns what is reserved on a node from pods of the gang. nil: nothing.
+func (w *Snapshot) reservedOn(i int) *reservedOnNode {
+	if w.reserved == nil {
+		return nil
+	}
+	if on, ok := w.reservedFreed[i]; ok {
+		return on
+	}
+	return w.reserved.on[i]
+}
+
+// keptFrom returns what is reserved on a node from pods of the class. Pods planned for another leaf use the room of
+// that leaf, so they never make room for this one. The caller must not change it.
+func (w *Snapshot) keptFrom(c *class, i int) reservations.Amount {
+	on := w.reservedOn(i)
 	if on == nil {
 		return reservations.Amount{}
 	}
@@ -142,9 +118,9 @@ func (on *reservedOnNode) from(leaf string) reservations.Amount {
 	}
 	var sum reservations.Amount
 	sum.Add(on.others, 1)
-	for other, reserved := range on.own {
-		if other != leaf {
-			sum.AddRest(reserved, on.planned[other])
+	for leaf, reserved := range on.own {
+		if leaf != c.leaf {
+			sum.AddRest(reserved, w.ownPlanned[i][leaf])
 		}
 	}
 	return sum
@@ -153,19 +129,67 @@ func (on *reservedOnNode) from(leaf string) reservations.Amount {
 // hasOnlyReserved reports whether the node has room for another pod of the class only in room that is reserved for
 // others.
 func (w *Snapshot) hasOnlyReserved(c *class, i int) bool {
-	on := w.reserved[i]
+	on := w.reservedOn(i)
 	if on == nil {
 		return false
 	}
+	if p := &w.nodes.planned[i]; len(p.pods) == 0 && p.gone == 0 && len(on.own) == 0 {
+		return on.slotsFor(c.known.kind, &c.known.demand, w.nodes.nodes[i]).only
+	}
 	node := w.nodes.nodeWithPlanned(i)
-	return c.known.demand.slotsOnNode(node) > 0 && c.known.demand.slotsBeside(node, on.from(c.leaf)) == 0
+	return c.known.demand.slotsOnNode(node) > 0 && c.known.demand.slotsBeside(node, w.keptFrom(c, i)) == 0
+}
+
+// slotsBeside returns for how many pods of the class a node has room beside what is reserved, without planned pods.
+func (w *Snapshot) slotsBeside(c *class, i int) int {
+	on := w.reservedOn(i)
+	switch {
+	case on == nil:
+		return math.MaxInt32
+	case w.nodes.planned[i].gone == 0 && len(on.own) == 0:
+		return on.slotsFor(c.known.kind, &c.known.demand, w.nodes.nodes[i]).slots
+	}
+	return c.known.demand.slotsBeside(w.nodes.currentNode(i), w.keptFrom(c, i))
+}
+
+// reservedSlots returns how many slots of the class are reserved for other gangs, and on how many nodes all are.
+func (w *Snapshot) reservedSlots(c *class) reservedSum {
+	sum, ok := w.reserved.sums[c.known.kind]
+	if ok && sum.reads == w.reserved.reads {
+		return sum
+	}
+	sum = reservedSum{reads: w.reserved.reads}
+	settled := true
+	for i := range w.reserved.on {
+		settled = settled && c.known.generations[i] != unsettled
+		if c.known.reasons[i] != 0 {
+			continue
+		}
+		slots := w.slotsBeside(c, i)
+		sum.slots += max(0, int(c.known.slots[i])-slots)
+		if slots == 0 {
+			sum.nodes++
+		}
+	}
+	if settled {
+		w.reserved.keepSum(c.known.kind, sum)
+	}
+	return sum
 }
 
 // countReserved records a pod of the class that was added to (1) or removed from (-1) a node of the plan.
 func (w *Snapshot) countReserved(c *class, i, delta int) {
-	if on := w.reserved[i]; on != nil && len(on.own) > 0 {
-		sum := on.planned[c.leaf]
-		sum.Add(c.uses, int64(delta))
-		on.planned[c.leaf] = sum
+	on := w.reservedOn(i)
+	if on == nil || len(on.own) == 0 {
+		return
 	}
+	if w.ownPlanned[i] == nil {
+		if w.ownPlanned == nil {
+			w.ownPlanned = map[int]map[string]reservations.Amount{}
+		}
+		w.ownPlanned[i] = map[string]reservations.Amount{}
+	}
+	sum := w.ownPlanned[i][c.leaf]
+	sum.Add(AmountOf(c.info.Pod), int64(delta))
+	w.ownPlanned[i][c.leaf] = sum
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -41,14 +40,18 @@ type Shapes struct {
 	// node.
 	generations []int64
 	objects     []*corev1.Node // likewise
+	position    map[string]int // by name of the node
+	changed     int64          // incremented when a node changes
 	shapes      map[string]*Shape
+	tracked     int64                 // shapes, also those that are not any more
 	levels      map[string]*nodeLevel // by topology level, as far as tracked
-	reserved    reservedSlots
+	reserved    reservedTables
 }
 
 // Shape contains the requests of a pod and the constraints on its nodes. Pods of one shape fit on the same nodes in
 // the same number.
 type Shape struct {
+	number   int64
 	key      string
 	users    int
 	pod      *corev1.Pod
@@ -94,8 +97,9 @@ func (s *Shapes) TrackShape(ctx context.Context, pod *corev1.Pod) (*Shape, error
 		if _, status, _ := f.RunPreFilterPlugins(ctx, state, pod); !status.IsSuccess() && !status.IsRejected() {
 			return nil, fmt.Errorf("running PreFilter plugins for pod %s: %w", klog.KObj(pod), status.AsError())
 		}
+		s.tracked++
 		shape = &Shape{
-			key: key, pod: pod, profile: f, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), slots: make([]int64, len(s.nodes)),
+			number: s.tracked, key: key, pod: pod, profile: f, affinity: nodeaffinity.GetRequiredNodeAffinity(pod), slots: make([]int64, len(s.nodes)),
 			demand: demandOf(ctx, f, namesOf(f.ListPlugins().Filter), info, state),
 		}
 		for i, n := range s.nodes {
@@ -120,7 +124,9 @@ func (s *Shapes) ReleaseShape(shape *Shape) {
 func (s *Shapes) UpdateOffered() {
 	for _, shape := range s.shapes {
 		if shape.demand.updateOffered(shape.profile) {
-			clear(s.generations)
+			for i := range s.generations {
+				s.generations[i] = unsettled
+			}
 		}
 	}
 }
@@ -143,8 +149,11 @@ func (s *Shapes) UpdateNodes() (RaisedShapes, error) {
 		if s.generations[i] == generation {
 			continue
 		}
+		if s.generations[i] == unsettled { // pods are counted otherwise than before
+			s.reserved = nil
+		}
 		s.generations[i] = generation
-		s.reserved.slots = nil
+		s.changed++
 		s.setNode(i, n, &raised)
 	}
 	return raised, nil
@@ -232,7 +241,12 @@ func (s *Shapes) moveNodes(list []fwk.NodeInfo, raised *RaisedShapes) {
 		}
 	}
 	s.nodes, s.generations, s.first = list, generations, nil
-	s.reserved = reservedSlots{}
+	s.reserved, s.position, s.changed = nil, make(map[string]int, len(list)), s.changed+1
+	for i, n := range list {
+		if n.Node() != nil {
+			s.position[n.Node().Name] = i
+		}
+	}
 	if len(list) > 0 {
 		s.first = &list[0]
 	}
@@ -294,32 +308,10 @@ func (s *Shape) mayUseNode(node *corev1.Node) bool {
 	return ok || err != nil // an affinity that cannot be parsed is left to the filter
 }
 
-// reservedSlots caches the results of Reserved for the nodes of the last Update.
-type reservedSlots struct {
-	view  *reservations.View
-	at    map[string]int // positions of the nodes with reservations; nil: must be computed
-	gangs sets.Set[types.NamespacedName]
-	slots map[reservedSlotsKey]int
-}
-
-type reservedSlotsKey struct {
-	shape any // a Shape or a DomainShape
-	asker reservations.Asker
-}
-
-// forget drops the results of a Shape or a DomainShape.
-func (r *reservedSlots) forget(shape any) {
-	for key := range r.slots {
-		if key.shape == shape {
-			delete(r.slots, key)
-		}
-	}
-}
-
 // Reserved returns how many of FittingPods use room that is reserved from the asker. What is reserved for any leaf of
 // the asker's own gang counts as free. Repeated calls for the same nodes cost one map lookup.
 func (s *Shapes) Reserved(shape *Shape, view *reservations.View, a reservations.Asker) int {
-	return s.countReserved(shape, shape, view, a, func(on map[int]int) int {
+	return s.countReserved(shape, shape, 0, view, a, func(on map[int]int) int {
 		n := 0
 		for _, slots := range on {
 			n += slots
@@ -331,7 +323,7 @@ func (s *Shapes) Reserved(shape *Shape, view *reservations.View, a reservations.
 // ReservedIn does the same for a DomainShape. If any domain counts, another one may have the most room beside what is
 // reserved.
 func (s *Shapes) ReservedIn(shape *DomainShape, view *reservations.View, a reservations.Asker) int {
-	return s.countReserved(shape, shape.base, view, a, func(on map[int]int) int {
+	return s.countReserved(shape, shape.base, s.changed, view, a, func(on map[int]int) int {
 		in := map[int32]int64{} // by domain
 		for i, slots := range on {
 			in[shape.slots.level.of[i]] += int64(slots)
@@ -351,49 +343,23 @@ func (s *Shapes) ReservedIn(shape *DomainShape, view *reservations.View, a reser
 }
 
 // countReserved returns what sum returns for the number of slots that are reserved from the asker, by position of the
-// node. The result is kept for the key.
-func (s *Shapes) countReserved(of any, shape *Shape, view *reservations.View, a reservations.Asker, sum func(on map[int]int) int) int {
-	if view == nil {
+// node. The result is kept until that, or changed, is different.
+func (s *Shapes) countReserved(of any, shape *Shape, changed int64, view *reservations.View, a reservations.Asker, sum func(on map[int]int) int) int {
+	table := s.reserved.of(view, a, nodeStates{s.nodes, s.generations, s.position})
+	if table == nil {
 		return 0
 	}
-	if s.reserved.view != view {
-		s.reserved = reservedSlots{view: view}
-	}
-	r := &s.reserved
-	if r.at == nil {
-		r.at, r.gangs = map[string]int{}, sets.New[types.NamespacedName]()
-		for i, n := range s.nodes {
-			if n.Node() == nil {
-				continue
-			}
-			for _, x := range view.On(n.Node().Name) {
-				r.at[n.Node().Name] = i
-				r.gangs.Insert(x.Owner.Gang)
-			}
-		}
-	}
-	if len(r.at) == 0 {
-		return 0
-	}
-	if !r.gangs.Has(a.Gang) {
-		a.Gang = types.NamespacedName{} // the result is the same for all other gangs
-	}
-	key := reservedSlotsKey{of, a}
-	if n, ok := r.slots[key]; ok {
-		return n
+	if known, ok := table.sums[of]; ok && known.reads == table.reads && known.changed == changed {
+		return known.slots
 	}
 	on := map[int]int{}
-	for name, i := range r.at {
-		reserved := reservedFrom(a, s.nodes[i], view.On(name))
-		if slots := int(shape.slots[i]); slots > 0 && !reserved.IsEmpty() {
-			on[i] = slots - min(slots, shape.demand.slotsBeside(s.nodes[i], reserved))
+	for i, x := range table.on {
+		if slots := int(shape.slots[i]); slots > 0 && !x.others.IsEmpty() {
+			on[i] = slots - min(slots, x.slotsFor(shape.number, &shape.demand, s.nodes[i]).slots)
 		}
 	}
 	n := sum(on)
-	if r.slots == nil {
-		r.slots = map[reservedSlotsKey]int{}
-	}
-	r.slots[key] = n
+	table.keepSum(of, reservedSum{reads: table.reads, changed: changed, slots: n})
 	return n
 }
 

@@ -55,10 +55,12 @@ type Snapshot struct {
 	asked     int // nodes visited; the time is checked every 32 nodes
 	outOfTime bool
 
-	reserved     map[int]*reservedOnNode // by node; nil: nothing is reserved from pods of the gang
-	reservedView *reservations.View      // Options.Reserved
-	asker        reservations.Asker
-	freed        *freedPods // nil: nobody has asked for the running pods
+	reserved      *reservedTable                         // of asker; nil: nothing is reserved
+	reservedFreed map[int]*reservedOnNode                // in its place, on nodes with freed pods
+	ownPlanned    map[int]map[string]reservations.Amount // by node with room for leaves of the gang, by leaf: what the pods use that are planned there
+	reservedView  *reservations.View                     // Options.Reserved
+	asker         reservations.Asker
+	freed         *freedPods // nil: nobody has asked for the running pods
 
 	areas          []area                       // by placement.Area; the first one contains all nodes
 	areasOf        map[levelIn][]placement.Area // as far as asked
@@ -210,6 +212,9 @@ func (w *Snapshot) Place(index int, domain string) (string, bool) {
 // takesAnother reports whether a node that plainFilters accept for the class without planned pods takes another pod of
 // the class now.
 func (w *Snapshot) takesAnother(c *class, i int) bool {
+	if len(w.nodes.planned[i].pods) == 0 && w.hasOnlyReserved(c, i) { // first: all of what is reserved may come first in the order
+		return false
+	}
 	if w.whyBarred(c, i) != "" || !c.near.allowsNode(i) || c.spread.violatesSkew(i) || w.isLimited(c, i) {
 		return false
 	}
@@ -217,7 +222,7 @@ func (w *Snapshot) takesAnother(c *class, i int) bool {
 	if planned > 0 && w.isFull(c, i) {
 		return false
 	}
-	if w.reserved != nil && w.hasOnlyReserved(c, i) {
+	if planned > 0 && w.hasOnlyReserved(c, i) {
 		return false
 	}
 	return w.refusalReason(c, i, planned == 0 || c.known.demand.complete) == ""

@@ -16,7 +16,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/muster-project/muster/pkg/placement"
-	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 const (
@@ -80,8 +79,7 @@ type class struct {
 	offering []int                              // see Snapshot.offering; nil: not asked
 	columns  []int                              // see columnsOf; nil: not asked
 
-	leaf string              // of its pods; this and uses are set if anything is reserved
-	uses reservations.Amount // resources that one of its pods uses
+	leaf string // of its pods
 }
 
 // place is a domain in an area. "" means all of the area.
@@ -198,9 +196,16 @@ func (w *Snapshot) Capacity(index int) placement.Capacity {
 		for i := range c.limits {
 			lose(i)
 		}
-		for i := range w.reserved {
-			if _, limited := c.limits[i]; !limited {
-				lose(i)
+		switch {
+		case w.reserved == nil || c.refuse != nil:
+		case w.freed == nil && w.reserved.owns == 0 && len(c.limits) == 0: // mostly
+			sum := w.reservedSlots(c)
+			out.Nodes, out.Pods = out.Nodes-sum.nodes, out.Pods-sum.slots
+		default:
+			for _, x := range w.reserved.lists {
+				if _, limited := c.limits[x.node]; !limited {
+					lose(x.node)
+				}
 			}
 		}
 	}
@@ -234,12 +239,9 @@ func (w *Snapshot) capacityOn(c *class, nodes []int32, exclusions []*exclusion) 
 // slotsOn returns for how many pods of the class a node that takes it has room, without planned pods. It is an upper
 // bound.
 func (w *Snapshot) slotsOn(c *class, i int) int {
-	slots := min(w.deviceSlots(c, i), w.volumeRoom(c, i).pods)
+	slots := min(w.deviceSlots(c, i), w.volumeRoom(c, i).pods, w.slotsBeside(c, i))
 	if l, ok := c.limits[i]; ok {
 		slots = min(slots, l.accepted)
-	}
-	if on := w.reserved[i]; on != nil {
-		slots = min(slots, c.known.demand.slotsBeside(w.nodes.currentNode(i), on.from(c.leaf)))
 	}
 	return slots
 }

@@ -3,6 +3,7 @@
 package reservations
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -92,6 +93,7 @@ func (x *Reservation) addLeft(part Amount, k int64) {
 	var left Amount
 	left.Add(x.left, 1)
 	left.Add(part, k)
+	maps.DeleteFunc(left.Resources, func(_ corev1.ResourceName, n int64) bool { return n == 0 })
 	x.left = left
 }
 
@@ -112,11 +114,15 @@ type Occupied struct {
 	Amount Amount
 }
 
-// Rest returns how much of the free room is reserved. isOnNode reports whether a pod is on the node.
+// Rest returns how much of the free room is reserved. isOnNode reports whether a pod is on the node. The caller must
+// not change the amount.
 func (x *Reservation) Rest(isOnNode func(types.UID) bool) Amount {
 	var rest, occupied Amount
-	if x.Pod != nil && isOnNode(x.Pod.UID) {
+	switch {
+	case x.Pod != nil && isOnNode(x.Pod.UID):
 		return rest
+	case len(x.Occupied) == 0:
+		return x.Amount
 	}
 	for _, o := range x.Occupied {
 		if isOnNode(o.Pod) {

@@ -45,6 +45,7 @@ type Set struct {
 	due     []*Reservation // in the order in which their time ends
 
 	view    *View
+	terms   map[terms]int       // reservations of view by their terms
 	changed map[string]struct{} // nodes of which view is out of date
 }
 
@@ -54,7 +55,7 @@ func NewSet() *Set {
 		maxOfLeaves: maxOfLeaves, maxOfGang: maxOfGang, maxOfGangs: maxOfGangs,
 		byPod: map[types.UID]*Reservation{}, byTaker: map[types.UID]*Reservation{}, occupants: map[types.UID]*Reservation{}, byGang: map[types.NamespacedName][]*Reservation{},
 		byOwner: map[Owner][]*Reservation{}, byNode: map[string][]*Reservation{},
-		view: &View{}, changed: map[string]struct{}{},
+		view: &View{}, terms: map[terms]int{}, changed: map[string]struct{}{},
 	}
 }
 
@@ -286,7 +287,7 @@ func (s *Set) View() *View {
 	if len(s.changed) == 0 {
 		return s.view
 	}
-	next, copied := *s.view, [parts]bool{}
+	next, copied, sameTerms := *s.view, [parts]bool{}, true
 	for node := range s.changed {
 		i := partOf(node)
 		if !copied[i] {
@@ -301,10 +302,24 @@ func (s *Set) View() *View {
 				counting = append(counting, y)
 			}
 		}
+		for _, x := range counting {
+			if s.terms[termsOf(x)]++; s.terms[termsOf(x)] == 1 {
+				sameTerms = false
+			}
+		}
+		for _, x := range next.byNode[i][node] {
+			if s.terms[termsOf(x)]--; s.terms[termsOf(x)] == 0 {
+				delete(s.terms, termsOf(x))
+				sameTerms = false
+			}
+		}
 		next.n += len(counting) - len(next.byNode[i][node])
 		if next.byNode[i][node] = counting; len(counting) == 0 {
 			delete(next.byNode[i], node)
 		}
+	}
+	if !sameTerms {
+		next.terms = slices.Collect(maps.Keys(s.terms))
 	}
 	clear(s.changed)
 	s.view = &next

@@ -556,3 +556,53 @@ func pods(uids ...types.UID) (list []Occupied) {
 	}
 	return list
 }
+
+// TestLikeMayUseTheSame: what holds for an asker holds for the one that View.Like returns for it, and there are few of
+// these.
+func TestLikeMayUseTheSame(t *testing.T) {
+	t.Parallel()
+	rng, now := rand.New(rand.NewSource(1)), time.Unix(1_000_000, 0)
+	gang := func() types.NamespacedName { return types.NamespacedName{Name: fmt.Sprint(rng.Intn(8))} }
+	at := func() time.Time {
+		if rng.Intn(3) == 0 {
+			return time.Time{}
+		}
+		return now.Add(time.Duration(rng.Intn(20)) * time.Minute)
+	}
+	for range 500 {
+		s := NewSet()
+		for range rng.Intn(4) {
+			x := Reservation{
+				Owner: Owner{Gang: gang(), Leaf: EveryLeaf}, Node: fmt.Sprint(rng.Intn(3)), Priority: rng.Int31n(5), Starts: at(), Promised: rng.Intn(2) > 0,
+				Amount: Amount{Pods: 1},
+			}
+			if x.Starts.IsZero() && rng.Intn(2) > 0 {
+				x.Owner.Leaf, x.Pod = "", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(fmt.Sprint(rng.Int()))}}
+			}
+			s.Reserve(x, now.Add(time.Hour), now)
+			if rng.Intn(4) == 0 {
+				s.View()
+				s.EndOnNode(x.Node)
+			}
+		}
+		view, likes := s.View(), map[Asker]bool{}
+		for range 200 {
+			a := Asker{Gang: gang(), Priority: rng.Int31n(7) - 1, Surplus: rng.Intn(2) > 0, Refill: rng.Intn(2) > 0, Ends: at()}
+			like := view.Like(a)
+			likes[like] = true
+			if view.Like(like) != like {
+				t.Fatalf("Like(%+v) is %+v, and for that %+v", a, like, view.Like(like))
+			}
+			for _, list := range view.ByNode() {
+				for _, x := range list {
+					if x.Restricts(a) != x.Restricts(like) || (x.Owner.Gang == a.Gang) != (x.Owner.Gang == like.Gang) {
+						t.Fatalf("%+v restricts %+v: %t; like it %+v: %t", x, a, x.Restricts(a), like, x.Restricts(like))
+					}
+				}
+			}
+		}
+		if most := (view.Len() + 1) * (view.Len() + 1) * (view.Len() + 1) * 4; len(likes) > most {
+			t.Fatalf("%d different askers of %d rooms, want at most %d", len(likes), view.Len(), most)
+		}
+	}
+}

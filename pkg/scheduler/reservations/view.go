@@ -2,13 +2,36 @@
 
 package reservations
 
-import "iter"
+import (
+	"iter"
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // View is the reservations that count at one moment. It is not changed, and may be read by several goroutines. nil is
 // empty.
 type View struct {
 	byNode [parts]map[string][]*Reservation // in parts, so that the next View shares those in which nothing has changed
 	n      int
+	terms  []terms // of the reservations, each once
+}
+
+// terms are what decides who may use a reservation (Reservation.Restricts).
+type terms struct {
+	gang     types.NamespacedName
+	priority int32
+	promised bool
+	starts   int64 // nanoseconds; 0: not known
+}
+
+func termsOf(x *Reservation) terms {
+	t := terms{gang: x.Owner.Gang, priority: x.Priority, promised: x.Promised}
+	if !x.Starts.IsZero() {
+		t.starts = x.Starts.UnixNano()
+	}
+	return t
 }
 
 const parts = 128
@@ -52,4 +75,32 @@ func (v *View) ByNode() iter.Seq2[string, []*Reservation] {
 			}
 		}
 	}
+}
+
+// Like returns an asker that may use the same rooms: the same one for all that may, so that what holds for one of them
+// is looked up for the others.
+func (v *View) Like(a Asker) Asker {
+	like := Asker{Surplus: a.Surplus}
+	highest, above, starts := int32(math.MinInt32), int32(math.MaxInt32), int64(math.MaxInt64)
+	isAbove := false
+	for i := range v.terms {
+		t := &v.terms[i]
+		if t.gang == a.Gang {
+			like.Gang = a.Gang
+		}
+		if highest = max(highest, t.priority); t.priority >= a.Priority {
+			above, isAbove = min(above, t.priority), true
+		}
+		like.Refill = like.Refill || a.Refill && t.promised
+		if t.starts != 0 && !a.Ends.IsZero() && t.starts >= a.Ends.UnixNano() {
+			starts = min(starts, t.starts)
+		}
+	}
+	if like.Priority = above; !isAbove && len(v.terms) > 0 {
+		like.Priority = highest + 1
+	}
+	if starts != math.MaxInt64 {
+		like.Ends = time.Unix(0, starts)
+	}
+	return like
 }
