@@ -11,6 +11,7 @@ import (
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
 // sizeClass returns the value of the label gpus for a gang whose pods request so many.
@@ -78,6 +79,19 @@ func observeAdmitted(s gangs.Start) {
 // observeReady is gangs.Options.Ready.
 func observeReady(s gangs.Start) {
 	readyDuration.WithLabelValues(sizeClass(s.GPUs)).Observe(s.Took.Seconds())
+}
+
+// reportKeptRooms reports for what rooms are kept.
+func reportKeptRooms(reserved *reservations.View) {
+	rooms := map[reservations.Purpose]int{}
+	for _, list := range reserved.ByNode() {
+		for _, x := range list {
+			rooms[x.Purpose()]++
+		}
+	}
+	for _, purpose := range reservations.Purposes {
+		keptRooms.WithLabelValues(string(purpose)).Set(float64(rooms[purpose]))
+	}
 }
 
 // accounts are what is known between two calls of Gangs.account, which alone uses it.

@@ -28,6 +28,7 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/pkg/scheduler/kubescheduler"
 	"github.com/muster-project/muster/pkg/scheduler/ledger"
+	"github.com/muster-project/muster/pkg/scheduler/reservations"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -82,6 +83,7 @@ func TestMetricsAreWellFormed(t *testing.T) {
 		g.WithLabelValues("linted")
 	}
 	waitingGangs.WithLabelValues("linted", "1")
+	reportKeptRooms(nil)
 	startablePods.WithLabelValues(gpu, "1")
 	c := make(chan *prometheus.Desc, 1000)
 	legacyregistry.Registerer().(prometheus.Collector).Describe(c)
@@ -187,6 +189,32 @@ func TestAccounts(t *testing.T) {
 	check("muster_waiting_gangs", 0, "Fragmented", "9-64")
 	check("muster_waiting_gpus", 0, "Fragmented")
 	check("muster_oldest_waiting_gang_age_seconds", 0, "9-64")
+}
+
+// TestKeptRoomsHaveAPurpose: each room counts once, also one that is kept beside others on its node.
+func TestKeptRoomsHaveAPurpose(t *testing.T) {
+	RegisterMetrics()
+	now, set := time.Unix(1_000_000, 0), reservations.NewSet()
+	gang := func(name string) reservations.Owner {
+		return reservations.Owner{Gang: gangs.Key{Namespace: "ml", Name: name}, Leaf: reservations.EveryLeaf}
+	}
+	for _, x := range []reservations.Reservation{
+		{Owner: gang("preemptor"), Node: "a"}, {Owner: gang("preemptor"), Node: "b"}, {Owner: gang("old"), Node: "b", Promised: true},
+		{Owner: reservations.Owner{Gang: gang("lost").Gang}, Node: "b", Pod: wrappers.MakePod("gone", "ml").UID("gone").Obj()},
+	} {
+		x.Amount = reservations.Amount{Pods: 1}
+		set.Reserve(x, now.Add(time.Hour), now)
+	}
+	for view, want := range map[*reservations.View]map[string]float64{
+		set.View(): {"preemptor": 2, "reservation": 1, "replacement": 1}, nil: {"preemptor": 0, "reservation": 0, "replacement": 0},
+	} {
+		reportKeptRooms(view)
+		for purpose, n := range want {
+			if got, ok := value(gathered(t)["muster_kept_rooms"], purpose); !ok || got != n {
+				t.Errorf("%v rooms for a %s (%t), want %v", got, purpose, ok, n)
+			}
+		}
+	}
 }
 
 func TestClasses(t *testing.T) {

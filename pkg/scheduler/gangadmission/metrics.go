@@ -105,10 +105,10 @@ var (
 		Subsystem: "muster", Name: "gated_pods", StabilityLevel: metrics.ALPHA,
 		Help: "Pods of gangs that wait outside of the scheduling queue. scheduler_pending_pods does not count them.",
 	})
-	reservationsNow = metrics.NewGauge(&metrics.GaugeOpts{
+	keptRooms = metrics.NewGaugeVec(&metrics.GaugeOpts{
 		Subsystem: "muster", Name: "kept_rooms", StabilityLevel: metrics.ALPHA,
-		Help: "Deleted pods of gangs whose room is kept for their replacements, including those that are still terminating.",
-	})
+		Help: "Rooms on nodes that are kept, by purpose: replacement (one for each deleted pod of a gang, also while it is still terminating), preemptor and reservation (one on each node for each gang for which others are preempted, or that has waited for long).",
+	}, []string{"purpose"})
 	promises = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: "muster", Name: "reservations_total", StabilityLevel: metrics.ALPHA,
 		Help: "What happened to room that is reserved for gangs that have waited for long: made, and one of placed (the gang has started), given-up (nothing of it has become free for reservationTimeout), unfit (a node was lost, and the gang fits nowhere else), cancelled (the gang was deleted or changed, or preempts).",
@@ -132,7 +132,7 @@ func RegisterMetrics() {
 			plans, planRefusals, planDuration, planPods, plansAborted, bindingsFailed, releasedPods,
 			preemptions, preemptionDuration, preemptionVictims, preemptionTime, preemptionsEnded, victimsEnded,
 			admissionDuration, readyDuration, waitingGangs, waitingGPUs, oldestWaiting, gatedPods,
-			gpuSeconds, startablePods, reservationsNow, promises, overduePods, markKeys,
+			gpuSeconds, startablePods, keptRooms, promises, overduePods, markKeys,
 		)
 		// A rate, or an increase, over the first event needs the series before it.
 		for _, outcome := range []evictions.Outcome{evictions.Placed, evictions.Overtaken, evictions.Wasted} {

@@ -269,7 +269,7 @@ func (g *Gangs) tick(ctx context.Context) {
 				g.queue.ActivateInOrder(logger, g.backlog.EvaluatePods(logger))
 				g.recheckAllGates(logger)
 				gatedPods.Set(float64(g.queue.Gated()))
-				reservationsNow.Set(float64(g.registry.Reservations().Len()))
+				reportKeptRooms(g.registry.Reservations())
 			}
 			if ticks%accountEvery == 0 && g.isLeading() {
 				g.account(logger, accounts, g.clock.Now())

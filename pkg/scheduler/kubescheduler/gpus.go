@@ -143,20 +143,19 @@ func wantedOn(g NodeGPUs, shapes []wantedGPU) int64 {
 	return most
 }
 
+// keptFor is the state of GPUs that are kept, by purpose.
+var keptFor = map[reservations.Purpose]ledger.State{
+	reservations.ForReplacement: ledger.KeptForReplacement, reservations.ForPreemptor: ledger.KeptForPreemptor,
+	reservations.ForReservation: ledger.KeptForReservation,
+}
+
 // keptGPUs returns what is kept of the free GPUs of a node.
 func keptGPUs(n fwk.NodeInfo, resource corev1.ResourceName, reserved *reservations.View) []ledger.Use {
 	var kept []ledger.Use
 	for _, x := range reserved.On(n.Node().Name) {
 		rest := x.Rest(func(uid types.UID) bool { return hasPodOnNode(n, uid) })
 		if gpus := rest.Resources[resource]; gpus > 0 {
-			state := ledger.KeptForReplacement
-			switch {
-			case x.Promised:
-				state = ledger.KeptForReservation
-			case x.Owner.IsGang():
-				state = ledger.KeptForPreemptor
-			}
-			kept = append(kept, ledger.Use{State: state, GPUs: gpus})
+			kept = append(kept, ledger.Use{State: keptFor[x.Purpose()], GPUs: gpus})
 		}
 	}
 	return kept

@@ -63,6 +63,29 @@ type Reservation struct {
 	takers map[types.UID]taken // the assumed pods that are bound in its place
 }
 
+// Purpose is what room is reserved for. It labels a metric.
+type Purpose string
+
+const (
+	ForReplacement Purpose = "replacement" // of a pod that was deleted
+	ForPreemptor   Purpose = "preemptor"   // a gang for which others are preempted
+	ForReservation Purpose = "reservation" // a gang that has waited for long
+)
+
+// Purposes are all of them.
+var Purposes = [...]Purpose{ForReplacement, ForPreemptor, ForReservation}
+
+// Purpose returns what the room is reserved for.
+func (x *Reservation) Purpose() Purpose {
+	switch {
+	case x.Promised:
+		return ForReservation
+	case x.Owner.IsGang():
+		return ForPreemptor
+	}
+	return ForReplacement
+}
+
 // taken is what an assumed pod has taken of a reservation.
 type taken struct {
 	part      Amount
