@@ -35,6 +35,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,7 @@ func main() {
 	nodes := flag.Int("nodes", 64, "nodes of 8 GPUs for it")
 	out := flag.String("out", "", "directory for runs.jsonl, a line for each run, and for a picture of each setting; empty: none")
 	flag.Parse()
+	debug.SetGCPercent(400) // a run makes many short-lived objects, and needs little memory
 	o := options{out: *out}
 	var err error
 	o.settings, err = choose(settings, *which, func(s setting) string { return s.name })
@@ -145,10 +147,9 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 	}
 	type result struct {
 		figures *figures
-		took    time.Duration
 		err     error
 	}
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var runs []func() (*figures, error)
 	for _, at := range o.settings {
 		jobs, err := at.read()
 		if err != nil {
@@ -159,34 +160,49 @@ func (o *options) run(ctx context.Context, out io.Writer) error {
 			if err != nil {
 				return fmt.Errorf("setting %s: %w", at.name, err)
 			}
-			results := make([]chan result, len(o.policies))
-			for i, policy := range o.policies {
-				results[i] = make(chan result, 1)
-				go func() {
-					free <- struct{}{}
-					defer func() { <-free }()
-					begun := time.Now()
+			for _, policy := range o.policies {
+				runs = append(runs, func() (*figures, error) {
 					f, err := simulate(ctx, loaded, at.nodes, policy)
-					results[i] <- result{f, time.Since(begun), err}
-				}()
+					if err != nil {
+						return nil, fmt.Errorf("setting %s, load %g, policy %s: %w", at.name, load, policy.name, err)
+					}
+					f.Setting, f.Load, f.Policy = at.name, load, policy.name
+					return f, nil
+				})
 			}
-			var runs []*figures
-			for i, policy := range o.policies {
-				r := <-results[i]
-				if r.err != nil {
-					return fmt.Errorf("setting %s, load %g, policy %s: %w", at.name, load, policy.name, r.err)
-				}
-				r.figures.Setting, r.figures.Load, r.figures.Policy = at.name, load, policy.name
-				if err := json.NewEncoder(lines).Encode(r.figures); err != nil {
-					return err
-				}
-				runs = append(runs, r.figures)
+		}
+	}
+	// As many at a time as there are processors, also of different settings, and reported in their order.
+	results, free := make([]chan result, len(runs)), make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range runs {
+		results[i] = make(chan result, 1)
+	}
+	go func() {
+		for i, run := range runs {
+			free <- struct{}{}
+			go func() {
+				defer func() { <-free }()
+				f, err := run()
+				results[i] <- result{f, err}
+			}()
+		}
+	}()
+	for first := 0; first < len(runs); first += len(o.policies) {
+		var ended []*figures
+		for _, of := range results[first : first+len(o.policies)] {
+			r := <-of
+			if r.err != nil {
+				return r.err
 			}
-			table(out, runs)
-			if o.out != "" {
-				if err := os.WriteFile(filepath.Join(o.out, fmt.Sprintf("%s-%g.svg", filepath.Base(at.name), load)), picture(runs), 0o644); err != nil {
-					return err
-				}
+			if err := json.NewEncoder(lines).Encode(r.figures); err != nil {
+				return err
+			}
+			ended = append(ended, r.figures)
+		}
+		table(out, ended)
+		if f := ended[0]; o.out != "" {
+			if err := os.WriteFile(filepath.Join(o.out, fmt.Sprintf("%s-%g.svg", filepath.Base(f.Setting), f.Load)), picture(ended), 0o644); err != nil {
+				return err
 			}
 		}
 	}
