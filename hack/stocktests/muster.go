@@ -48,7 +48,8 @@ func New(ctx context.Context, client kubernetes.Interface, shared informers.Shar
 	}
 	gangs := gangadmission.New()
 	gangs.IgnoreWorkloads()
-	plugins := frameworkruntime.Registry{gangadmission.GateName: gangs.NewGate, gangadmission.Name: gangs.NewAdmission}
+	plugins := frameworkruntime.Registry{gangadmission.GateName: gangs.NewGate, gangadmission.Name: gangs.NewAdmission,
+		kubescheduler.GPUPackingName: kubescheduler.NewGPUPacking}
 	maps.Copy(plugins, settingOf[frameworkruntime.Registry](options, "frameworkOutOfTreeRegistry"))
 	server := rest.CopyConfig(settingOf[*rest.Config](options, "kubeConfig"))
 	server.Wrap(func(others http.RoundTripper) http.RoundTripper { return withoutObjects{others} })
