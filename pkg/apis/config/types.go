@@ -68,7 +68,7 @@ type GangAdmissionArgs struct {
 	MaxVictimGrace metav1.Duration
 
 	// ReservationAfter is how long the minimum of a gang must have waited until room is reserved for it as pods end, so
-	// that smaller gangs cannot pass it without end. Default 12h; 0 turns it off; else 1s to 168h. Source: docs/decisions,
+	// that smaller gangs cannot pass it without end. Default 24h; 0 turns it off; else 1s to 168h. Source: docs/decisions,
 	// G25.
 	ReservationAfter metav1.Duration
 

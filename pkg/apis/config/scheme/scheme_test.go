@@ -60,7 +60,7 @@ func defaults() *config.GangAdmissionArgs {
 		MaxVictimGrace:      metav1.Duration{Duration: time.Hour},
 		RankOrder:           true,
 
-		ReservationAfter: metav1.Duration{Duration: 12 * time.Hour}, ReservationTimeout: metav1.Duration{Duration: time.Hour},
+		ReservationAfter: metav1.Duration{Duration: 24 * time.Hour}, ReservationTimeout: metav1.Duration{Duration: time.Hour},
 		MaxReservations: 4, MaxReservationsPerPriority: 1, MaxReservationsPerNamespace: 1,
 	}
 }

@@ -22,7 +22,7 @@ const (
 	DefaultReplacementTimeout  = 5 * time.Minute
 	DefaultPreemptionTimeout   = 30 * time.Second
 	DefaultMaxVictimGrace      = time.Hour
-	DefaultReservationAfter    = 12 * time.Hour
+	DefaultReservationAfter    = 24 * time.Hour
 	DefaultReservationTimeout  = time.Hour
 	DefaultMaxReservations     = int32(4)
 	DefaultMaxReservationsPer  = int32(1) // per priority, and per namespace

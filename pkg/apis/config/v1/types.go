@@ -72,7 +72,7 @@ type GangAdmissionArgs struct {
 	MaxVictimGrace *metav1.Duration `json:"maxVictimGrace,omitempty"`
 
 	// ReservationAfter is how long the minimum of a gang must have waited until room is reserved for it as pods end. nil:
-	// 12h. 0: it never is; else from 1s to 168h. Source: docs/decisions, G25.
+	// 24h. 0: it never is; else from 1s to 168h. Source: docs/decisions, G25.
 	ReservationAfter *metav1.Duration `json:"reservationAfter,omitempty"`
 
 	// ReservationTimeout is how long such room is kept while no further part of it becomes free, and no start that is known
