@@ -160,16 +160,16 @@ func (r *Registry) beginEvictions(p *evictions.Eviction) Effects {
 // that they did, and pods without a gang that have left their nodes, and wait again if they were not bound. While it is
 // called nobody else reads the victims: they are marked, and their deletion has not begun.
 func (r *Registry) spareGone(p *evictions.Eviction) {
-	var spared []evictions.Victim
-	p.Victims = slices.DeleteFunc(slices.Clone(p.Victims), func(v evictions.Victim) bool {
+	var spared, left []evictions.Victim
+	for _, v := range p.Victims {
 		m := r.members[v.Pod.UID]
-		hasLeft := v.Gang == Key{} && r.plainVictims[v.Pod.UID].By() != p
-		if hasLeft {
+		if hasLeft := v.Gang == (Key{}) && r.plainVictims[v.Pod.UID].By() != p; hasLeft || m != nil && m.state == count.Succeeded {
 			spared = append(spared, v)
+		} else {
+			left = append(left, v)
 		}
-		return hasLeft || m != nil && m.state == count.Succeeded
-	})
-	p.Spared = slices.Concat(p.Spared, spared)
+	}
+	p.Victims, p.Spared = left, slices.Concat(p.Spared, spared)
 }
 
 // lossOf returns what the gang of a victim says of the preemption.
@@ -437,7 +437,7 @@ func (r *Registry) takeBackRoom(p *evictions.Eviction) {
 // releaseVictims lets the gangs that lose pods be planned again.
 func (r *Registry) releaseVictims(p *evictions.Eviction) Effects {
 	var e Effects
-	for _, v := range p.Victims {
+	for _, v := range slices.Concat(p.Victims, p.Spared) {
 		r.plainVictims.Release(v.Pod.UID, p)
 		if g := r.gangs[v.Gang]; g != nil && g.victimOf == p {
 			g.victimOf = nil

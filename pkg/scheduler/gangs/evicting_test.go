@@ -659,20 +659,34 @@ func TestVictimsWithoutAGangOfAnEarlierProcess(t *testing.T) {
 // already.
 func TestAVictimThatSucceedsIsNotDeleted(t *testing.T) {
 	t.Parallel()
-	for _, byPod := range []bool{false, true} {
-		t.Run(fmt.Sprintf("for a pod: %t", byPod), func(t *testing.T) {
+	for _, tc := range []struct {
+		byPod     bool
+		succeed   int
+		deletes   string
+		terminate []string
+	}{
+		{byPod: false, succeed: 1, deletes: "b", terminate: []string{"b"}},
+		{byPod: true, succeed: 1, deletes: "b", terminate: []string{"b"}},
+		{byPod: false, succeed: 2},
+		{byPod: true, succeed: 2},
+	} {
+		t.Run(fmt.Sprintf("for a pod: %t, %d succeed", tc.byPod, tc.succeed), func(t *testing.T) {
 			t.Parallel()
 			s := begin(t).group(podGroup().MinMember(2)).pods(on("n", "a", "b")...).group(wrappers.MakePodGroup("high", testNamespace).UID("high").MinMember(1)).
 				pods(wrappers.MakePod("h", testNamespace).UID("h").Gang("high").Priority(100))
 			pods := []*corev1.Pod{s.r.members["a"].pod, s.r.members["b"].pod}
-			succeeded := pods[0].DeepCopy()
-			succeeded.Status.Phase = corev1.PodSucceeded
-			p := s.beginsToEvict(byPod, pods, func() { s.r.SetPod(succeeded, s.now) })
-			if got := describePods(p.Pods()); got != "b" {
-				t.Errorf("deletes %s, want b", got)
+			p := s.beginsToEvict(tc.byPod, pods, func() {
+				for _, pod := range pods[:tc.succeed] {
+					succeeded := pod.DeepCopy()
+					succeeded.Status.Phase = corev1.PodSucceeded
+					s.r.SetPod(succeeded, s.now)
+				}
+			})
+			if got := describePods(p.Pods()); got != tc.deletes {
+				t.Errorf("deletes %s, want %s", got, tc.deletes)
 			}
 			s.r.RecordEvicted(p, nil, s.now)
-			s.terminates("b").gone("b")
+			s.terminates(tc.terminate...).gone(tc.terminate...)
 			if g := s.r.gangs[gangG]; g.isLosingPods() {
 				t.Errorf("%v are said to end", g.departing)
 			}
