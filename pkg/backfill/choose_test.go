@@ -260,11 +260,14 @@ func TestGivesWay(t *testing.T) {
 
 func TestHolds(t *testing.T) {
 	t.Parallel()
-	c := newCluster(4, 4)
+	c := newCluster(4, 4, 4) // the last one is not promised
 	c.need = 4
 	c.run(pod{node: 0, gpus: 4, ends: at(5)})
-	held := Held{Behind: c.waitable()}
-	holds := func() bool { return held.Holds(problemOf(t, 2), c, placement.Budget{}) }
+	held := Held{Nodes: []string{nameOf(0), nameOf(1)}, Behind: c.waitable()}
+	holds := func() bool {
+		holds, cut := held.Holds(problemOf(t, 2), c, placement.Budget{})
+		return holds && !cut
+	}
 	if !holds() {
 		t.Error("does not hold, although the gang fits when the pod has ended")
 	}
@@ -276,7 +279,23 @@ func TestHolds(t *testing.T) {
 	if holds() {
 		t.Error("holds, although a node is drained")
 	}
-	if len(c.placed) > 0 || c.pods[0].freed {
+	if len(c.placed) > 0 || c.pods[0].freed || c.only != nil {
 		t.Error("the World was not left as it was")
+	}
+}
+
+// TestHeldRoomStaysIfTheTimeIsOver: whether it still holds is not known then.
+func TestHeldRoomStaysIfTheTimeIsOver(t *testing.T) {
+	t.Parallel()
+	c := newCluster(4, 4)
+	c.need = 4
+	c.run(pod{node: 0, gpus: 4, ends: at(5)})
+	held := Held{Nodes: []string{nameOf(0)}, Behind: c.waitable()}
+	c.run(pod{node: 1, gpus: 4, ends: at(4)}) // a minute would have to be gained
+	for _, isOver := range []bool{false, true} {
+		budget := placement.Budget{Expired: func() bool { return isOver && c.only != nil }}
+		if p, keep := Revise(problemOf(t, 1), c, &held, c.waitable(), start, budget); p != nil || !keep {
+			t.Errorf("the time is over: %t: %+v takes the place of what is held", isOver, p)
+		}
 	}
 }

@@ -21,14 +21,22 @@ const (
 // fits nowhere.
 func Revise(problem placement.Problem, w World, held *Held, pods []Pod, now time.Time, budget placement.Budget) (p *Promise, keep bool) {
 	p, cut := Choose(problem, w, pods, now, budget)
-	if cut || held != nil && held.Holds(problem, w, budget) && (p == nil || !held.GivesWay(p, now)) {
+	if cut {
 		return nil, true
+	}
+	if held != nil {
+		holds, cut := held.Holds(problem, w, budget)
+		if cut || holds && (p == nil || !held.GivesWay(p, now)) {
+			return nil, true
+		}
 	}
 	return p, false
 }
 
 // Held is a promise that was made earlier, as it stands now.
 type Held struct {
+	// Nodes are the names of those on which its room is.
+	Nodes []string
 	// Behind are those of its pods that still run. A pod that runs longer than it promised has no known end.
 	Behind []Pod
 }
@@ -48,21 +56,24 @@ func (h *Held) Starts(now time.Time) time.Time {
 	return last
 }
 
-// Holds reports whether the gang would fit if the pods that it waits for had ended. The World is left as it was.
-func (h *Held) Holds(problem placement.Problem, w World, budget placement.Budget) bool {
+// Holds reports whether the gang would fit on its nodes if the pods that it waits for had ended: others may have taken a
+// part of its room. cut: this is not known, because the time was over. The World is left as it was.
+func (h *Held) Holds(problem placement.Problem, w World, budget placement.Budget) (holds, cut bool) {
 	ids := make([]int, len(h.Behind))
 	for i := range h.Behind {
 		ids[i] = h.Behind[i].ID
 	}
+	w.Only(h.Nodes)
+	defer w.Only(nil)
 	w.Free(ids)
 	defer w.Restore(ids)
 	problem.Preferred, budget.Unexplained = nil, true
 	plan, short := placement.Minimum(problem, w, budget)
 	if short != nil {
-		return false
+		return false, short.Cut
 	}
 	w.Undo(len(plan))
-	return true
+	return true, false
 }
 
 // GivesWay reports whether another promise takes the place of one that holds.

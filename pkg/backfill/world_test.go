@@ -28,9 +28,10 @@ func at(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.
 type cluster struct {
 	placement.NoTopology
 
-	gpus   []int64 // by node
-	closed []bool  // by node: it takes no pod
-	pods   []pod   // by ID
+	gpus   []int64  // by node
+	closed []bool   // by node: it takes no pod
+	only   []string // nil: all nodes
+	pods   []pod    // by ID
 	set    *reservations.Set
 	asker  reservations.Asker
 	need   int64 // GPUs of a pod that is planned
@@ -130,8 +131,11 @@ func (c *cluster) NodeOf(id int) int { return c.pods[id].node }
 // NodeName implements World.
 func (c *cluster) NodeName(node int) string { return nameOf(node) }
 
+// Only implements World.
+func (c *cluster) Only(nodes []string) { c.only = nodes }
+
 func (c *cluster) room(node int) int {
-	if c.closed[node] {
+	if c.closed[node] || c.only != nil && !slices.Contains(c.only, nameOf(node)) {
 		return 0
 	}
 	return int(max(0, c.left(node, c.asker)) / c.need)

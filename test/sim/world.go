@@ -37,6 +37,7 @@ type world struct {
 type worldNode struct {
 	node        *corev1.Node
 	total, free map[corev1.ResourceName]int64
+	barred      bool // see Only
 }
 
 type taken struct {
@@ -127,6 +128,13 @@ func (w *world) NodeOf(pod int) int {
 // NodeName implements backfill.World.
 func (w *world) NodeName(node int) string { return w.nodes[node].node.Name }
 
+// Only implements backfill.World.
+func (w *world) Only(nodes []string) {
+	for _, n := range w.nodes {
+		n.barred = nodes != nil && !slices.Contains(nodes, n.node.Name)
+	}
+}
+
 // amounts returns quantities as numbers, in millicores for CPU.
 func amounts(list corev1.ResourceList) map[corev1.ResourceName]int64 {
 	m := make(map[corev1.ResourceName]int64, len(list))
@@ -160,7 +168,7 @@ func (n *worldNode) add(request map[corev1.ResourceName]int64, sign int64) {
 
 // matches reports whether the node would accept the pod if it were empty enough.
 func (n *worldNode) matches(pod *corev1.Pod) bool {
-	return !n.node.Spec.Unschedulable && !workload.UnreachableNode(n.node) &&
+	return !n.barred && !n.node.Spec.Unschedulable && !workload.UnreachableNode(n.node) &&
 		labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(n.node.Labels))
 }
 

@@ -175,7 +175,7 @@ func (r *Registry) BeginPromise(w *Work, on PodsOnNodes, now time.Time) *Promise
 	}
 	s, amount := &PromiseSearch{Cuts: g.promiseCuts}, on.ExtendedAmounts()
 	if g.promise != nil && !g.promise.outdated {
-		s.Held = &backfill.Held{}
+		s.Held = &backfill.Held{Nodes: g.promise.nodes}
 	}
 	on.VisitPods(func(id int, pod *corev1.Pod) {
 		s.running = append(s.running, pod)

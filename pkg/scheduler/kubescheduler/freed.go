@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
@@ -130,6 +131,17 @@ func (w *Snapshot) Restore(ids []int) {
 	}
 	w.freed.moveRoom(ids, -1)
 	w.updateFreed(ids, false)
+}
+
+// Only implements backfill.World.
+func (w *Snapshot) Only(nodes []string) {
+	w.only = nil
+	if nodes != nil {
+		w.only = sets.New(nodes...)
+	}
+	for _, c := range w.classes { // which nodes refuse them is different now
+		c.scan.reached, c.scans = c.scan.reached[:0], nil
+	}
 }
 
 // CountNodes implements preemption.World.

@@ -60,7 +60,8 @@ type Snapshot struct {
 	ownPlanned    map[int]map[string]reservations.Amount // by node with room for leaves of the gang, by leaf: what the pods use that are planned there
 	reservedView  *reservations.View                     // Options.Reserved
 	asker         reservations.Asker
-	freed         *freedPods // nil: nobody has asked for the running pods
+	freed         *freedPods       // nil: nobody has asked for the running pods
+	only          sets.Set[string] // see Only; nil: all nodes
 
 	areas          []area                       // by placement.Area; the first one contains all nodes
 	areasOf        map[levelIn][]placement.Area // as far as asked
@@ -291,7 +292,7 @@ func (w *Snapshot) runFilters(c *class, i int) string {
 
 // whyBarred returns the reason why the node is excluded for the class regardless of the filters, "" if it is not.
 func (w *Snapshot) whyBarred(c *class, i int) string {
-	if c.only != nil && !c.only.Has(w.nodes.objects[i].Name) {
+	if c.only != nil && !c.only.Has(w.nodes.objects[i].Name) || w.only != nil && !w.only.Has(w.nodes.objects[i].Name) {
 		return "node(s) didn't match the pod's node name selection"
 	}
 	if l, ok := c.limits[i]; ok && l.accepted == 0 {
