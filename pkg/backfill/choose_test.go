@@ -265,13 +265,21 @@ func TestHolds(t *testing.T) {
 	c.run(pod{node: 0, gpus: 4, ends: at(5)})
 	held := Held{Nodes: []string{nameOf(0), nameOf(1)}, Behind: c.waitable()}
 	holds := func() bool {
-		holds, cut := held.Holds(problemOf(t, 2), c, placement.Budget{})
+		holds, cut := held.Holds(problemOf(t, 2), c, c.waitable(), start, placement.Budget{})
 		return holds && !cut
 	}
 	if !holds() {
 		t.Error("does not hold, although the gang fits when the pod has ended")
 	}
-	c.run(pod{node: 1, gpus: 1}) // one that the gang did not wait for
+	c.run(pod{node: 1, gpus: 1, ends: at(5)})
+	if !holds() {
+		t.Error("does not hold, although the pod that came ends in time")
+	}
+	c.pods[1].ends = at(6)
+	if holds() {
+		t.Error("holds, although a pod is in the way that ends too late")
+	}
+	c.pods[1].ends = time.Time{} // it does not say
 	if holds() {
 		t.Error("holds, although another pod is in the way")
 	}

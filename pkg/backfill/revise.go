@@ -25,7 +25,7 @@ func Revise(problem placement.Problem, w World, held *Held, pods []Pod, now time
 		return nil, true
 	}
 	if held != nil {
-		holds, cut := held.Holds(problem, w, budget)
+		holds, cut := held.Holds(problem, w, pods, now, budget)
 		if cut || holds && (p == nil || !held.GivesWay(p, now)) {
 			return nil, true
 		}
@@ -56,12 +56,24 @@ func (h *Held) Starts(now time.Time) time.Time {
 	return last
 }
 
-// Holds reports whether the gang would fit on its nodes if the pods that it waits for had ended: others may have taken a
-// part of its room. cut: this is not known, because the time was over. The World is left as it was.
-func (h *Held) Holds(problem placement.Problem, w World, budget placement.Budget) (holds, cut bool) {
-	ids := make([]int, len(h.Behind))
+// Holds reports whether the gang would fit on its nodes if the pods that it waits for had ended, and those of pods that
+// use its room until it starts: others may have taken a part of it. cut: this is not known, because the time was over.
+// The World is left as it was.
+func (h *Held) Holds(problem placement.Problem, w World, pods []Pod, now time.Time, budget placement.Budget) (holds, cut bool) {
+	var ids []int
+	starts, behind, isOurs := h.Starts(now), map[int]bool{}, map[string]bool{}
+	for _, name := range h.Nodes {
+		isOurs[name] = true
+	}
 	for i := range h.Behind {
-		ids[i] = h.Behind[i].ID
+		ids = append(ids, h.Behind[i].ID)
+		behind[h.Behind[i].ID] = true
+	}
+	for i := range pods {
+		p := &pods[i]
+		if _, known := p.endsAfter(now); known && !p.Ends.After(starts) && !behind[p.ID] && isOurs[w.NodeName(w.NodeOf(p.ID))] {
+			ids = append(ids, p.ID)
+		}
 	}
 	w.Only(h.Nodes)
 	defer w.Only(nil)
