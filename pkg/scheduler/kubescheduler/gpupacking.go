@@ -8,8 +8,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubeschedulerconfigv1 "k8s.io/kube-scheduler/config/v1"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/scheme"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/muster-project/muster/pkg/podgroup"
 )
@@ -19,10 +24,16 @@ const GPUPackingName = "GPUPacking"
 
 // GPUPacking is a Score plugin that takes the place of NodeResourcesFit, whose one strategy is for all pods: pods that
 // request GPUs go where most of the GPUs are in use, so that nodes stay whole for large gangs, and all other pods where
-// least CPU and memory are requested, with the scores of NodeResourcesFit's LeastAllocated. GPUs are the extended
+// least CPU and memory are requested: NodeResourcesFit scores them, with its default arguments. GPUs are the extended
 // resources that podgroup.GPUs counts. On a node that has none of them to allocate, because a DRA driver offers them,
 // every pod is scored by CPU and memory, as a pod with ResourceClaims is.
-type GPUPacking struct{}
+type GPUPacking struct{ rest leastAllocated }
+
+// leastAllocated is what NodeResourcesFit scores with.
+type leastAllocated interface {
+	fwk.PreScorePlugin
+	fwk.ScorePlugin
+}
 
 var (
 	_ fwk.PreScorePlugin = GPUPacking{}
@@ -31,8 +42,18 @@ var (
 )
 
 // NewGPUPacking is the factory of GPUPacking.
-func NewGPUPacking(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) {
-	return GPUPacking{}, nil
+func NewGPUPacking(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
+	defaults := &kubeschedulerconfigv1.NodeResourcesFitArgs{}
+	scheme.Scheme.Default(defaults)
+	args := &config.NodeResourcesFitArgs{}
+	if err := scheme.Scheme.Convert(defaults, args, nil); err != nil {
+		return nil, fmt.Errorf("reading the default arguments of NodeResourcesFit: %w", err)
+	}
+	fit, err := plugins.NewInTreeRegistry()[names.NodeResourcesFit](ctx, args, handle)
+	if err != nil {
+		return nil, fmt.Errorf("making NodeResourcesFit, which scores CPU and memory: %w", err)
+	}
+	return GPUPacking{fit.(leastAllocated)}, nil
 }
 
 // Name implements fwk.Plugin.
@@ -45,8 +66,10 @@ func (GPUPacking) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fw
 
 // packedRequest is what a pod requests, as far as it is scored.
 type packedRequest struct {
-	milliCPU, memory int64
-	gpus             map[corev1.ResourceName]int64
+	gpus map[corev1.ResourceName]int64
+	// rest is of NodeResourcesFit. The state of the cycle has that of the profile's one, whose arguments may name other
+	// resources.
+	rest fwk.CycleState
 }
 
 const packedRequestKey = "PreScore" + GPUPackingName
@@ -54,43 +77,44 @@ const packedRequestKey = "PreScore" + GPUPackingName
 // Clone implements fwk.StateData. It is not changed.
 func (r *packedRequest) Clone() fwk.StateData { return r }
 
-func newPackedRequest(pod *corev1.Pod) (*packedRequest, error) {
+func (p GPUPacking) newPackedRequest(ctx context.Context, pod *corev1.Pod, nodes []fwk.NodeInfo) (*packedRequest, *fwk.Status) {
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
-		return nil, fmt.Errorf("reading what the pod requests: %w", err)
+		return nil, fwk.AsStatus(fmt.Errorf("reading what the pod requests: %w", err))
 	}
-	requests := info.CalculateResource()
-	r := &packedRequest{milliCPU: requests.Non0CPU, memory: requests.Non0Mem, gpus: map[corev1.ResourceName]int64{}}
-	for name, amount := range requests.Resource.GetScalarResources() {
+	r := &packedRequest{gpus: map[corev1.ResourceName]int64{}, rest: framework.NewCycleState()}
+	for name, amount := range info.CalculateResource().Resource.GetScalarResources() {
 		if amount > 0 && podgroup.IsGPU(name) {
 			r.gpus[name] = amount
 		}
 	}
-	return r, nil
+	return r, p.rest.PreScore(ctx, r.rest, pod, nodes)
 }
 
 // PreScore implements fwk.PreScorePlugin.
-func (GPUPacking) PreScore(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) *fwk.Status {
-	r, err := newPackedRequest(pod)
-	if err != nil {
-		return fwk.AsStatus(err)
+func (p GPUPacking) PreScore(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, nodes []fwk.NodeInfo) *fwk.Status {
+	r, status := p.newPackedRequest(ctx, pod, nodes)
+	if status.IsSuccess() {
+		state.Write(packedRequestKey, r)
 	}
-	state.Write(packedRequestKey, r)
-	return nil
+	return status
 }
 
 // Score implements fwk.ScorePlugin.
-func (GPUPacking) Score(_ context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
+func (p GPUPacking) Score(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node fwk.NodeInfo) (int64, *fwk.Status) {
 	var r *packedRequest
 	if data, err := state.Read(packedRequestKey); err == nil {
 		r = data.(*packedRequest)
-	} else if r, err = newPackedRequest(pod); err != nil { // a profile may enable it at score alone
-		return 0, fwk.AsStatus(err)
+	} else { // a profile may enable it at score alone
+		var status *fwk.Status
+		if r, status = p.newPackedRequest(ctx, pod, []fwk.NodeInfo{node}); !status.IsSuccess() {
+			return 0, status
+		}
 	}
 	if score, ok := r.usedGPUs(node); ok {
 		return score, nil
 	}
-	return r.unusedRest(node), nil
+	return p.rest.Score(ctx, r.rest, pod, node)
 }
 
 // ScoreExtensions implements fwk.ScorePlugin.
@@ -110,22 +134,4 @@ func (r *packedRequest) usedGPUs(node fwk.NodeInfo) (int64, bool) {
 		return 0, false
 	}
 	return sum / kinds, true
-}
-
-// unusedRest returns which part of the node's CPU and memory is not requested with the pod, from 0 to 100: their mean.
-// 0: the node has neither.
-func (r *packedRequest) unusedRest(node fwk.NodeInfo) int64 {
-	sum, kinds := int64(0), int64(0)
-	for _, x := range []struct{ requested, all int64 }{
-		{node.GetNonZeroRequested().GetMilliCPU() + r.milliCPU, node.GetAllocatable().GetMilliCPU()},
-		{node.GetNonZeroRequested().GetMemory() + r.memory, node.GetAllocatable().GetMemory()},
-	} {
-		if x.all > 0 {
-			sum, kinds = sum+max(0, x.all-x.requested)*fwk.MaxScore/x.all, kinds+1
-		}
-	}
-	if kinds == 0 {
-		return 0
-	}
-	return sum / kinds
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -94,7 +95,11 @@ func TestGPUPackingScores(t *testing.T) {
 				t.Errorf("score %d, want %d", got, tc.want)
 			}
 			// A profile that enables it at score alone.
-			if got, s := (GPUPacking{}).Score(c.ctx, framework.NewCycleState(), tc.pod.Obj(), c.nodes[0]); !s.IsSuccess() || got != tc.want {
+			plugin, err := NewGPUPacking(c.ctx, nil, c.f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, s := plugin.(fwk.ScorePlugin).Score(c.ctx, framework.NewCycleState(), tc.pod.Obj(), c.nodes[0]); !s.IsSuccess() || got != tc.want {
 				t.Errorf("without PreScore: score %d, %v, want %d", got, s, tc.want)
 			}
 		})
@@ -109,7 +114,7 @@ func initGPUs(n int64) func(*corev1.PodSpec) {
 }
 
 // TestPodsWithoutGPUsGoWhereTheyWent: the scores of random pods without GPUs on random nodes are those of the stock
-// scheduler.
+// scheduler, whatever arguments NodeResourcesFit has, which no longer scores.
 func TestPodsWithoutGPUsGoWhereTheyWent(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 5))
@@ -130,7 +135,14 @@ func TestPodsWithoutGPUsGoWhereTheyWent(t *testing.T) {
 		}
 		nodes = append(nodes, n.Obj())
 	}
-	stock, packed := newCluster(t, nodes...), newConfiguredCluster(t, packing, nodes...)
+	stock, packed := newCluster(t, nodes...), newConfiguredCluster(t, func(cfg *config.KubeSchedulerConfiguration) {
+		packing(cfg)
+		for _, c := range cfg.Profiles[0].PluginConfig {
+			if args, ok := c.Args.(*config.NodeResourcesFitArgs); ok {
+				args.ScoringStrategy = &config.ScoringStrategy{Type: config.MostAllocated, Resources: []config.ResourceSpec{{Name: string(wrappers.GPUResource), Weight: 1}}}
+			}
+		}
+	}, nodes...)
 	for i := range 60 {
 		w := random(classPod("runs"))
 		if r.IntN(2) == 0 {
@@ -140,8 +152,27 @@ func TestPodsWithoutGPUsGoWhereTheyWent(t *testing.T) {
 			c.bind(w.Obj(), fmt.Sprintf("runs-%d", i), fmt.Sprintf("n%d", i%40))
 		}
 	}
-	for i := range 200 {
-		pod := random(classPod(fmt.Sprintf("p%d", i))).Obj()
+	for i := range 400 {
+		pod := random(classPod(fmt.Sprintf("p%d", i))).Spec(func(s *corev1.PodSpec) {
+			some := func() corev1.ResourceRequirements {
+				return random(classPod("other")).Obj().Spec.Containers[0].Resources
+			}
+			if r.IntN(2) == 0 {
+				s.Containers = append(s.Containers, corev1.Container{Name: "beside", Resources: some()})
+			}
+			if r.IntN(3) == 0 {
+				s.InitContainers = append(s.InitContainers, corev1.Container{Name: "init", Resources: some()})
+			}
+			if r.IntN(3) == 0 {
+				s.InitContainers = append(s.InitContainers, corev1.Container{Name: "sidecar", RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: some()})
+			}
+			if r.IntN(4) == 0 {
+				s.Overhead = some().Requests
+			}
+			if r.IntN(3) == 0 {
+				s.Resources = ptr.To(some())
+			}
+		}).Obj()
 		a, b := map[string]int64{}, map[string]int64{}
 		for _, n := range stock.scoresOf(pod) {
 			a[n.Name] = n.TotalScore
@@ -150,7 +181,7 @@ func TestPodsWithoutGPUsGoWhereTheyWent(t *testing.T) {
 			b[n.Name] = n.TotalScore
 		}
 		if diff := cmp.Diff(a, b); diff != "" {
-			t.Fatalf("scores of %v (-stock +packed):\n%s", pod.Spec.Containers[0].Resources.Requests, diff)
+			t.Fatalf("scores of %+v (-stock +packed):\n%s", pod.Spec, diff)
 		}
 	}
 }
