@@ -34,6 +34,15 @@ func storeTemplateKeys(ours, labels, annotations map[string]string) {
 	ours[naming.AnnotationTemplateKeys] = string(text)
 }
 
+// StoreAnnotationKeys stores the keys of the annotations of a desired object on it, so that Updated takes away those
+// that are not desired any more. What users add to the object is told apart by it.
+func StoreAnnotationKeys(want metav1.Object) {
+	if ours := maps.Clone(want.GetAnnotations()); len(ours) > 0 {
+		storeTemplateKeys(ours, nil, want.GetAnnotations())
+		want.SetAnnotations(ours)
+	}
+}
+
 // storedTemplateKeys returns the keys that storeTemplateKeys has stored on an object, none if there are none, or they
 // cannot be read.
 func storedTemplateKeys(live metav1.Object) templateKeys {

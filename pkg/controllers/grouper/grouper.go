@@ -31,6 +31,7 @@ import (
 	"github.com/muster-project/muster/pkg/grouping"
 	"github.com/muster-project/muster/pkg/membership"
 	"github.com/muster-project/muster/pkg/message"
+	"github.com/muster-project/muster/pkg/workload"
 )
 
 // Reconciler makes the PodGroups of the workloads of one kind.
@@ -277,6 +278,7 @@ func (r *Reconciler) apply(ctx context.Context, owned []v2alpha2.PodGroup, want 
 	deleted := children.ForEach(len(unwanted), maxParallel, func(i int) error { return r.children.Delete(ctx, unwanted[i]) })
 	var ofOthers atomic.Bool
 	err := children.ForEach(len(want), maxParallel, func(i int) error {
+		workload.StoreAnnotationKeys(want[i])
 		err := children.CreateOrUpdate(ctx, r.children, present[want[i].Name], want[i])
 		if conflict := (*children.NameConflictError)(nil); errors.As(err, &conflict) {
 			var made bool

@@ -184,13 +184,57 @@ func TestLifeOfAJob(t *testing.T) {
 	b.pass("Job", "gone")
 }
 
+// TestDeadlineOfAJobThatChanges: the PodGroup tells the deadline that the Job has, and none when it has none any more;
+// what a user tells of a Job without one stays.
+func TestDeadlineOfAJobThatChanges(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, job("a", "u1", 4, marked("all")))
+	name := client.ObjectKey{Namespace: "ns", Name: groupName("Job", "a", "u1")}
+	group := func() *v2alpha2.PodGroup {
+		g := &v2alpha2.PodGroup{}
+		if err := b.api.Get(t.Context(), name, g); err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	for _, step := range []struct {
+		what    string
+		seconds *int64
+		want    string
+	}{
+		{"none", nil, ""}, {"set", ptr.To[int64](3600), "3600s"}, {"longer", ptr.To[int64](7200), "7200s"}, {"removed", nil, ""}, {"set again", ptr.To[int64](60), "60s"}, {"and removed", nil, ""},
+	} {
+		j := &batchv1.Job{}
+		if err := b.api.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, j); err != nil {
+			t.Fatal(err)
+		}
+		j.Spec.ActiveDeadlineSeconds = step.seconds
+		if err := b.api.Update(t.Context(), j); err != nil {
+			t.Fatal(err)
+		}
+		b.pass("Job", "a")
+		if got := group().Annotations[v2alpha2.MaxRuntimeAnnotation]; got != step.want {
+			t.Errorf("%s: its pods run for %q at most, want %q", step.what, got, step.want)
+		}
+	}
+	g := group()
+	metav1.SetMetaDataAnnotation(&g.ObjectMeta, v2alpha2.MaxRuntimeAnnotation, "8h")
+	if err := b.api.Update(t.Context(), g); err != nil {
+		t.Fatal(err)
+	}
+	b.pass("Job", "a")
+	if got := group().Annotations[v2alpha2.MaxRuntimeAnnotation]; got != "8h" {
+		t.Errorf("a user's %q, want 8h", got)
+	}
+}
+
 var (
 	lwsKind    = schema.GroupVersionKind{Group: "leaderworkerset.x-k8s.io", Version: "v1", Kind: "LeaderWorkerSet"}
 	jobSetKind = schema.GroupVersionKind{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: "JobSet"}
 )
 
-// workload returns one with UID u1.
-func workload(kind schema.GroupVersionKind, name string, spec map[string]any) *unstructured.Unstructured {
+// newWorkload returns one with UID u1.
+func newWorkload(kind schema.GroupVersionKind, name string, spec map[string]any) *unstructured.Unstructured {
 	w := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	w.SetGroupVersionKind(kind)
 	w.SetNamespace("ns")
@@ -202,7 +246,7 @@ func workload(kind schema.GroupVersionKind, name string, spec map[string]any) *u
 // TestReplicasOfALeaderWorkerSet: there is a PodGroup for each replica, also after the set was scaled.
 func TestReplicasOfALeaderWorkerSet(t *testing.T) {
 	t.Parallel()
-	set := workload(lwsKind, "llm", map[string]any{"leaderWorkerTemplate": map[string]any{"size": int64(4), "workerTemplate": template(nil)}})
+	set := newWorkload(lwsKind, "llm", map[string]any{"leaderWorkerTemplate": map[string]any{"size": int64(4), "workerTemplate": template(nil)}})
 	b := newBed(t, set)
 	for _, step := range []struct {
 		replicas int64
@@ -271,8 +315,8 @@ func TestPodGroupsOfOthers(t *testing.T) {
 func TestRecreatedWorkload(t *testing.T) {
 	t.Parallel()
 	for group, w := range map[string]*unstructured.Unstructured{
-		"leaderworkerset-a.0": workload(lwsKind, "a", map[string]any{"leaderWorkerTemplate": map[string]any{"size": int64(4), "workerTemplate": template(nil)}}),
-		"deployment-a": workload(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "a",
+		"leaderworkerset-a.0": newWorkload(lwsKind, "a", map[string]any{"leaderWorkerTemplate": map[string]any{"size": int64(4), "workerTemplate": template(nil)}}),
+		"deployment-a": newWorkload(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, "a",
 			map[string]any{"replicas": int64(4), "template": template(map[string]any{v2alpha2.MinMemberKey: "all"})}),
 	} {
 		t.Run(w.GetKind(), func(t *testing.T) {

@@ -240,7 +240,7 @@ func TestGroupsWithoutPods(t *testing.T) {
 		want  string
 	}{
 		"PodGroup.scheduling.k8s.io": {nativeObject(nativeKind, "a", "", 2), podIn("p", "a"), "kubernetes-a needs 2"},
-		"PodGroup.scheduling.volcano.sh": {workload(volcanoKind, "a", map[string]any{"minMember": int64(2), "queue": "research"}),
+		"PodGroup.scheduling.volcano.sh": {newWorkload(volcanoKind, "a", map[string]any{"minMember": int64(2), "queue": "research"}),
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Annotations: map[string]string{"scheduling.k8s.io/group-name": "a"}}}, "volcano-a needs 2"},
 	} {
 		t.Run(what, func(t *testing.T) {
