@@ -329,12 +329,40 @@ func TestArgumentsAsDocumented(t *testing.T) {
 	}
 }
 
+// TestAPluginOrAnArgumentOfALaterVersion: muster-scheduler does not start with it.
+func TestAPluginOrAnArgumentOfALaterVersion(t *testing.T) {
+	t.Parallel()
+	file, err := DefaultFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Decode([]byte(strings.ReplaceAll(string(file), "rankOrder:", "laterArgument:"))); err == nil || !strings.Contains(err.Error(), "laterArgument") {
+		t.Errorf("an argument: %v", err)
+	}
+	cfg, err := Decode([]byte(strings.ReplaceAll(string(file), "GPUPacking", "LaterPlugin")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tryScheduler(t, cfg); err == nil || !strings.Contains(err.Error(), "LaterPlugin") {
+		t.Errorf("a plugin: %v", err)
+	}
+}
+
 func newScheduler(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration) *scheduler.Scheduler {
+	t.Helper()
+	sched, err := tryScheduler(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sched
+}
+
+func tryScheduler(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration) (*scheduler.Scheduler, error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	client := fake.NewClientset()
-	sched, err := scheduler.New(ctx, client, scheduler.NewInformerFactory(client, 0, nil), nil,
+	return scheduler.New(ctx, client, scheduler.NewInformerFactory(client, 0, nil), nil,
 		schedulerprofile.NewRecorderFactory(events.NewBroadcaster(&events.EventSinkImpl{Interface: client.EventsV1()})),
 		scheduler.WithComponentConfigVersion(cfg.APIVersion),
 		scheduler.WithProfiles(cfg.Profiles...),
@@ -343,10 +371,6 @@ func newScheduler(t *testing.T, cfg *kubeconfig.KubeSchedulerConfiguration) *sch
 			"GangAdmission": func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return gangAdmission{}, nil },
 			"GPUPacking":    func(context.Context, runtime.Object, fwk.Handle) (fwk.Plugin, error) { return gpuPacking{}, nil },
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sched
 }
 
 // namesOf returns the names of the plugins at each extension point that has any, in order.
