@@ -309,7 +309,7 @@ func (f *finder) addNodes() []*Change {
 func (f *finder) describeShape(node *corev1.Node) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(node.Status.Allocatable)) {
-		if amount := node.Status.Allocatable[name]; strings.Contains(string(name), "/") && !amount.IsZero() {
+		if amount := node.Status.Allocatable[name]; podgroup.IsExtended(name) && !amount.IsZero() {
 			parts = append(parts, amount.String()+" "+string(name))
 		}
 	}

@@ -69,6 +69,9 @@ func NodeGPUs(resources corev1.ResourceList) int64 {
 	return n
 }
 
+// IsExtended reports whether the resource is an extended one: these have a domain in their names.
+func IsExtended(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
+
 // IsGPU reports whether the resource is one that GPUs counts.
 func IsGPU(name corev1.ResourceName) bool {
 	domain, kind, extended := strings.Cut(string(name), "/")

@@ -140,10 +140,9 @@ func (r ResourceCapacity) piecesText(pods int) string {
 	return text + ", which is room for " + message.Count(r.SlotsNow, "pod")
 }
 
-// insufficientReason returns the reason for a resource that is not sufficiently free. GPUs are extended resources,
-// whose names contain a domain.
+// insufficientReason returns the reason for a resource that is not sufficiently free. GPUs are extended resources.
 func insufficientReason(resource corev1.ResourceName) v2alpha2.Reason {
-	if strings.Contains(string(resource), "/") {
+	if IsExtended(resource) {
 		return v2alpha2.ReasonInsufficientGPUs
 	}
 	return v2alpha2.ReasonInsufficientResources

@@ -25,6 +25,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/test/rounds"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -280,7 +281,7 @@ func TestDemandOfExtendedResources(t *testing.T) {
 			d := class.known.demand
 			namesOf := func(requests []request) (out []corev1.ResourceName) {
 				for _, r := range requests {
-					if isExtended(r.name) {
+					if podgroup.IsExtended(r.name) {
 						out = append(out, r.name)
 					}
 				}

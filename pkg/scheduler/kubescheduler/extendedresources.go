@@ -4,9 +4,10 @@ package kubescheduler
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/muster-project/muster/pkg/podgroup"
 )
 
 // ExtendedResource returns the extended resource that the pods of the plan request: that of the largest class. "": they
@@ -14,7 +15,7 @@ import (
 func (w *Snapshot) ExtendedResource() corev1.ResourceName {
 	var largest *class
 	for _, c := range w.classes {
-		if isExtended(c.resource) && (largest == nil || c.pods > largest.pods) {
+		if podgroup.IsExtended(c.resource) && (largest == nil || c.pods > largest.pods) {
 			largest = c
 		}
 	}
@@ -31,7 +32,7 @@ func (w *Snapshot) ExtendedAmounts() func(id int) int64 {
 	t.readPods(w.nodes.nodes)
 	var columns []int
 	for _, c := range w.classes {
-		if column := t.columnOf(c.resource); isExtended(c.resource) && !slices.Contains(columns, column) {
+		if column := t.columnOf(c.resource); podgroup.IsExtended(c.resource) && !slices.Contains(columns, column) {
 			columns = append(columns, column)
 		}
 	}
@@ -43,6 +44,3 @@ func (w *Snapshot) ExtendedAmounts() func(id int) int64 {
 		return n
 	}
 }
-
-// isExtended reports whether the main resource of a class is an extended one: these have a domain in their names.
-func isExtended(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }

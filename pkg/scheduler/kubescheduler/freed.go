@@ -12,6 +12,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -215,7 +216,7 @@ func (w *Snapshot) addNominated(sum *reservations.Amount, c *class, i int) {
 // Amount implements preemption.World.
 func (w *Snapshot) Amount(index int) int64 {
 	c, _ := w.classAt(index)
-	if !isExtended(c.resource) {
+	if !podgroup.IsExtended(c.resource) {
 		return 0
 	}
 	return c.request

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -180,7 +180,7 @@ func mainResource(info *framework.PodInfo) (corev1.ResourceName, int64) {
 	name, n := corev1.ResourceCPU, requests.GetMilliCPU()
 	scalar := int64(0)
 	for _, r := range slices.Sorted(maps.Keys(requests.GetScalarResources())) {
-		if v := requests.GetScalarResources()[r]; v > scalar && strings.Contains(string(r), "/") {
+		if v := requests.GetScalarResources()[r]; v > scalar && podgroup.IsExtended(r) {
 			name, n, scalar = r, v, v
 		}
 	}

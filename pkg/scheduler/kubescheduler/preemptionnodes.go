@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	"github.com/muster-project/muster/pkg/placement"
+	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
@@ -71,7 +72,7 @@ func (w *Snapshot) Sample(priorities []int32) (nodes []bool, priority int32, lea
 // leastLacking returns those of the nodes that lack least of the main extended resource of the class, and how much,
 // beside pods that are nominated for them, and without those that are terminating.
 func (w *Snapshot) leastLacking(c *class, nodes []int32, priorities []int32) (of []int32, least int64) {
-	if !isExtended(c.resource) {
+	if !podgroup.IsExtended(c.resource) {
 		return nodes, 0
 	}
 	t := w.usage()

@@ -219,7 +219,7 @@ func (a *Amount) add(name corev1.ResourceName, n int64) {
 	a.Resources[name] += n
 }
 
-// WithoutExtended returns the amount without extended resources: these have a domain in their names.
+// WithoutExtended returns the amount without extended resources.
 func (a Amount) WithoutExtended() Amount {
 	ordinary := Amount{Pods: a.Pods}
 	for name, n := range a.Resources {
@@ -242,6 +242,7 @@ func (a *Amount) HasExtended() bool {
 	return false
 }
 
+// isExtended is podgroup.IsExtended, which this package, a pure one, may not import.
 func isExtended(name corev1.ResourceName) bool { return strings.Contains(string(name), "/") }
 
 // IsEmpty reports whether nothing was added.
