@@ -21,9 +21,9 @@ type World interface {
 	NodeOf(pod int) int
 	// NodeName returns the name of a node.
 	NodeName(node int) string
-	// Only bars all nodes but these, by name, until it is called again; nil: it bars none. It is not called while pods
-	// are placed.
-	Only(nodes []string)
+	// UseOnly bars all nodes but these, by name, until it is called again; nil: it bars none. It is not called while
+	// pods are placed.
+	UseOnly(nodes []string)
 }
 
 // Pod is a running pod for whose end the gang may wait.

@@ -75,8 +75,8 @@ func (h *Held) Holds(problem placement.Problem, w World, pods []Pod, now time.Ti
 			ids = append(ids, p.ID)
 		}
 	}
-	w.Only(h.Nodes)
-	defer w.Only(nil)
+	w.UseOnly(h.Nodes)
+	defer w.UseOnly(nil)
 	w.Free(ids)
 	defer w.Restore(ids)
 	problem.Preferred, budget.Unexplained = nil, true

@@ -131,8 +131,8 @@ func (c *cluster) NodeOf(id int) int { return c.pods[id].node }
 // NodeName implements World.
 func (c *cluster) NodeName(node int) string { return nameOf(node) }
 
-// Only implements World.
-func (c *cluster) Only(nodes []string) { c.only = nodes }
+// UseOnly implements World.
+func (c *cluster) UseOnly(nodes []string) { c.only = nodes }
 
 func (c *cluster) room(node int) int {
 	if c.closed[node] || c.only != nil && !slices.Contains(c.only, nameOf(node)) {

@@ -37,7 +37,7 @@ type world struct {
 type worldNode struct {
 	node        *corev1.Node
 	total, free map[corev1.ResourceName]int64
-	barred      bool // see Only
+	barred      bool // see UseOnly
 }
 
 type taken struct {
@@ -128,8 +128,8 @@ func (w *world) NodeOf(pod int) int {
 // NodeName implements backfill.World.
 func (w *world) NodeName(node int) string { return w.nodes[node].node.Name }
 
-// Only implements backfill.World.
-func (w *world) Only(nodes []string) {
+// UseOnly implements backfill.World.
+func (w *world) UseOnly(nodes []string) {
 	for _, n := range w.nodes {
 		n.barred = nodes != nil && !slices.Contains(nodes, n.node.Name)
 	}

@@ -179,7 +179,7 @@ func (r *Registry) RemovePod(uid types.UID, now time.Time) Effects {
 	m := r.members[uid]
 	delete(r.leftGang, uid)
 	delete(r.plainVictims, uid)
-	r.reserved.Leave(uid)
+	r.reserved.RemoveOccupant(uid)
 	if m == nil {
 		return r.endCall(r.forgetPreemptor(uid, (*evictions.Eviction).Failure))
 	}

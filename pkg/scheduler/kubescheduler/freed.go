@@ -134,8 +134,8 @@ func (w *Snapshot) Restore(ids []int) {
 	w.updateFreed(ids, false)
 }
 
-// Only implements backfill.World.
-func (w *Snapshot) Only(nodes []string) {
+// UseOnly implements backfill.World.
+func (w *Snapshot) UseOnly(nodes []string) {
 	w.only = nil
 	if nodes != nil {
 		w.only = sets.New(nodes...)

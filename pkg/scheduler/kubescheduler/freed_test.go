@@ -456,8 +456,8 @@ func TestWhyFreedRoomIsUnknown(t *testing.T) {
 	}
 }
 
-// TestOnly: other nodes take no pod until they are not barred any more, whatever was placed before.
-func TestOnly(t *testing.T) {
+// TestUseOnly: other nodes take no pod until they are not barred any more, whatever was placed before.
+func TestUseOnly(t *testing.T) {
 	c := newCluster(t, racks(3, 8)...)
 	w := c.world(classPod("c").GPUs(8).Obj())
 	placed := func() (nodes []string) {
@@ -470,7 +470,7 @@ func TestOnly(t *testing.T) {
 	}
 	all := []string{"n0", "n1", "n2"}
 	for _, only := range [][]string{nil, {"n1"}, {"n0", "n2"}, {}, {"n9"}, nil} {
-		w.Only(only)
+		w.UseOnly(only)
 		want := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return only != nil && !slices.Contains(only, n) })
 		if got := placed(); !slices.Equal(got, want) {
 			t.Errorf("of %q pods are placed on %q, want %q", only, got, want)

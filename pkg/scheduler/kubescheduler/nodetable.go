@@ -139,7 +139,7 @@ func (t *nodeTable) renumberNodes() {
 
 // reservedFrom returns what is reserved on the nodes from the asker. nil: nothing is reserved.
 func (t *nodeTable) reservedFrom(view *reservations.View, a reservations.Asker) *reservedTable {
-	return t.reserved.of(view, a, nodeStates{t.nodes, t.generations, t.position})
+	return t.reserved.tableOf(view, a, nodeStates{t.nodes, t.generations, t.position})
 }
 
 func isTainted(node *corev1.Node) bool { return node.Spec.Unschedulable || len(node.Spec.Taints) > 0 }

@@ -11,8 +11,8 @@ import (
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
 )
 
-// reservedTables store between plans what is reserved on nodes, by who asks (reservations.View.Like). The positions of
-// the nodes must be the same.
+// reservedTables store between plans what is reserved on nodes, by who asks (reservations.View.Equivalent). The
+// positions of the nodes must be the same.
 type reservedTables map[reservations.Asker]*reservedTable
 
 // keptAskers is for how many askers a table is kept: gangs without reservations share one, each with reservations has
@@ -66,12 +66,12 @@ type nodeStates struct {
 	position    map[string]int
 }
 
-// of returns the table of the asker for the nodes. nil: nothing is reserved.
-func (t *reservedTables) of(view *reservations.View, a reservations.Asker, s nodeStates) *reservedTable {
+// tableOf returns the table of the asker for the nodes. nil: nothing is reserved.
+func (t *reservedTables) tableOf(view *reservations.View, a reservations.Asker, s nodeStates) *reservedTable {
 	if view.Len() == 0 {
 		return nil
 	}
-	a = view.Like(a)
+	a = view.Equivalent(a)
 	table := (*t)[a]
 	if table == nil {
 		if *t == nil || len(*t) >= keptAskers {
@@ -87,7 +87,7 @@ func (t *reservedTables) of(view *reservations.View, a reservations.Asker, s nod
 		x := &table.lists[k]
 		if generation := s.generations[x.node]; x.generation != generation {
 			x.generation = generation
-			table.set(x.node, readReservedOn(a, s.nodes[x.node], x.list))
+			table.setNode(x.node, readReservedOn(a, s.nodes[x.node], x.list))
 		}
 	}
 	return table
@@ -122,11 +122,11 @@ func (t *reservedTable) readView(view *reservations.View, position map[string]in
 		t.lists = append(t.lists, x)
 	}
 	for i := range before {
-		t.set(i, nil)
+		t.setNode(i, nil)
 	}
 }
 
-func (t *reservedTable) set(i int, on *reservedOnNode) {
+func (t *reservedTable) setNode(i int, on *reservedOnNode) {
 	t.reads++
 	if old := t.on[i]; old != nil && len(old.own) > 0 {
 		t.owns--

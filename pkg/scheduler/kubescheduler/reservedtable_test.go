@@ -54,7 +54,7 @@ func TestReservedTablesAreUpToDate(t *testing.T) {
 						if rng.Intn(2) == 0 {
 							set.Reserve(reservationOf(gang(), leaf(), rng.Int31n(4), p), now.Add(time.Hour), now)
 						} else {
-							set.Leave(p.UID)
+							set.RemoveOccupant(p.UID)
 						}
 						c.unbind(p)
 					}

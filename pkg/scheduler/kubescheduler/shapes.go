@@ -345,7 +345,7 @@ func (s *Shapes) ReservedIn(shape *DomainShape, view *reservations.View, a reser
 // countReserved returns what sum returns for the number of slots that are reserved from the asker, by position of the
 // node. The result is kept until that, or changed, is different.
 func (s *Shapes) countReserved(of any, shape *Shape, changed int64, view *reservations.View, a reservations.Asker, sum func(on map[int]int) int) int {
-	table := s.reserved.of(view, a, nodeStates{s.nodes, s.generations, s.position})
+	table := s.reserved.tableOf(view, a, nodeStates{s.nodes, s.generations, s.position})
 	if table == nil {
 		return 0
 	}

@@ -61,7 +61,7 @@ type Snapshot struct {
 	reservedView  *reservations.View                     // Options.Reserved
 	asker         reservations.Asker
 	freed         *freedPods       // nil: nobody has asked for the running pods
-	only          sets.Set[string] // see Only; nil: all nodes
+	only          sets.Set[string] // see UseOnly; nil: all nodes
 
 	areas          []area                       // by placement.Area; the first one contains all nodes
 	areasOf        map[levelIn][]placement.Area // as far as asked

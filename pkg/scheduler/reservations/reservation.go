@@ -39,7 +39,7 @@ type Asker struct {
 }
 
 // Reservation is the room that is reserved on a node for one pod of a leaf, or for Amount.Pods pods of a whole gang.
-// Its exported fields are not changed after Reserve, but for Occupied (Set.Occupy, Set.Leave).
+// Its exported fields are not changed after Reserve, but for Occupied (Set.Occupy, Set.RemoveOccupant).
 type Reservation struct {
 	Owner    Owner
 	Node     string

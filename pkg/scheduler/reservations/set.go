@@ -132,7 +132,7 @@ func (s *Set) untaken(owner Owner, node string) *Reservation {
 // one to start of which no other pods have all.
 func (s *Set) Occupy(a Asker, node string, o Occupied) {
 	if x := s.occupants[o.Pod]; x != nil && x.Node != node { // it was not bound there
-		s.Leave(o.Pod)
+		s.RemoveOccupant(o.Pod)
 	}
 	var of *Reservation
 	full := false // all of the reservation is occupied
@@ -159,8 +159,8 @@ func (s *Set) Occupy(a Asker, node string, o Occupied) {
 	}
 }
 
-// Leave forgets what Occupy has recorded of a pod, which is gone.
-func (s *Set) Leave(uid types.UID) {
+// RemoveOccupant forgets what Occupy has recorded of a pod, which is gone.
+func (s *Set) RemoveOccupant(uid types.UID) {
 	if x := s.occupants[uid]; x != nil {
 		x.Occupied = slices.DeleteFunc(slices.Clone(x.Occupied), func(o Occupied) bool { return o.Pod == uid })
 		delete(s.occupants, uid)

@@ -518,8 +518,8 @@ func TestOccupy(t *testing.T) {
 	}
 }
 
-// TestLeave: what is recorded of pods that have left does not add up.
-func TestLeave(t *testing.T) {
+// TestRemoveOccupant: what is recorded of pods that have left does not add up.
+func TestRemoveOccupant(t *testing.T) {
 	t.Parallel()
 	b := newBookkeeping()
 	starts := b.now.Add(time.Hour)
@@ -539,8 +539,8 @@ func TestLeave(t *testing.T) {
 		if n := occupied(); n != 1 {
 			t.Fatalf("%d pods are recorded, want 1", n)
 		}
-		b.Leave(uid)
-		b.Leave(uid)
+		b.RemoveOccupant(uid)
+		b.RemoveOccupant(uid)
 	}
 	b.Occupy(Asker{Ends: starts}, "n1", Occupied{Pod: "last", Amount: amountOf(1)})
 	b.EndOnNode("n1")
@@ -557,9 +557,9 @@ func pods(uids ...types.UID) (list []Occupied) {
 	return list
 }
 
-// TestLikeMayUseTheSame: what holds for an asker holds for the one that View.Like returns for it, and there are few of
-// these.
-func TestLikeMayUseTheSame(t *testing.T) {
+// TestEquivalentAskersMayUseTheSame: what holds for an asker holds for the one that View.Equivalent returns for it, and
+// there are few of these.
+func TestEquivalentAskersMayUseTheSame(t *testing.T) {
 	t.Parallel()
 	rng, now := rand.New(rand.NewSource(1)), time.Unix(1_000_000, 0)
 	gang := func() types.NamespacedName { return types.NamespacedName{Name: fmt.Sprint(rng.Intn(8))} }
@@ -588,10 +588,10 @@ func TestLikeMayUseTheSame(t *testing.T) {
 		view, likes := s.View(), map[Asker]bool{}
 		for range 200 {
 			a := Asker{Gang: gang(), Priority: rng.Int31n(7) - 1, Surplus: rng.Intn(2) > 0, Refill: rng.Intn(2) > 0, Ends: at()}
-			like := view.Like(a)
+			like := view.Equivalent(a)
 			likes[like] = true
-			if view.Like(like) != like {
-				t.Fatalf("Like(%+v) is %+v, and for that %+v", a, like, view.Like(like))
+			if view.Equivalent(like) != like {
+				t.Fatalf("Equivalent(%+v) is %+v, and for that %+v", a, like, view.Equivalent(like))
 			}
 			for _, list := range view.ByNode() {
 				for _, x := range list {

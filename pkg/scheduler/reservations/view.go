@@ -77,9 +77,9 @@ func (v *View) ByNode() iter.Seq2[string, []*Reservation] {
 	}
 }
 
-// Like returns an asker that may use the same rooms: the same one for all that may, so that what holds for one of them
-// is looked up for the others.
-func (v *View) Like(a Asker) Asker {
+// Equivalent returns an asker that may use the same rooms: the same one for all that may, so that what holds for one of
+// them is looked up for the others.
+func (v *View) Equivalent(a Asker) Asker {
 	like := Asker{Surplus: a.Surplus}
 	highest, above, starts := int32(math.MinInt32), int32(math.MaxInt32), int64(math.MaxInt64)
 	isAbove := false

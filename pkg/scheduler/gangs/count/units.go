@@ -40,7 +40,7 @@ func (u *units) refresh(bound, usable *gang.Tally, leaf *gang.Group) {
 		}
 		u.open[i] = open
 		u.units += open - before
-		switch d := depth(g); {
+		switch d := depthOf(g); {
 		case open > 0 && before == 0:
 			u.levels[d]++
 			u.all++
@@ -61,7 +61,7 @@ func (u *units) highestLevel() int {
 	return 0
 }
 
-func depth(g *gang.Group) int {
+func depthOf(g *gang.Group) int {
 	d := 0
 	for p := g.Parent(); p != nil; p = p.Parent() {
 		d++
