@@ -283,6 +283,15 @@ func (r *Registry) reservePromised(g *gangState, s *PromiseSearch) {
 				reservations.Occupied{Pod: pod.UID, Amount: r.opts.Amount(pod)})
 		}
 	}
+	had := sets.New[string]()
+	for _, old := range ended {
+		had.Insert(old.Node)
+	}
+	for _, other := range r.promised { // a gang of a lower priority may have lost its room there
+		if other.roomPriority < g.roomPriority && slices.ContainsFunc(p.nodes, func(node string) bool { return !had.Has(node) && other.promise.room[node] != nil }) {
+			other.promise.changed = r.now
+		}
+	}
 	r.freeReserved(slices.DeleteFunc(ended, func(old *reservations.Reservation) bool { return p.room[old.Node] != nil }))
 	r.haveReserved.Store(!r.reserved.IsEmpty())
 }

@@ -388,6 +388,28 @@ func TestANodeOfAPromiseChanges(t *testing.T) {
 	}
 }
 
+// TestAPromiseLosesItsNode: a gang that is promised room on which a gang of a higher priority is promised some, too,
+// chooses again at once, and only once. The latter keeps what it has whatever the others choose.
+func TestAPromiseLosesItsNode(t *testing.T) {
+	t.Parallel()
+	s := newPromiseScene(t, nil).arrive("a")
+	s.now = s.now.Add(5 * time.Minute)
+	s.tries("a", s.on("n1", s.now.Add(time.Hour), 0))
+	s.arrive("high/1").ticks(5*time.Minute, "high")
+	s.tries("a", keptPromise) // its last attempt is as young as that of the other one
+	s.tries("high/1", s.on("n1", time.Time{}, 0))
+	s.keeps("a on n1", "high on n1").ticks(observedLate-1).ticks(1, "a")
+	s.tries("a", func(search *PromiseSearch) (*backfill.Promise, bool) {
+		if search.Held != nil {
+			t.Error("it may keep what it has")
+		}
+		return s.on("n1", s.now.Add(time.Hour), 0)(search) // there is more room on the node
+	})
+	s.keeps("a on n1", "high on n1").ticks(observedLate)
+	s.tries("high/1", s.on("n1", s.now.Add(time.Hour), 0)) // its start is known by now, its node is the same
+	s.keeps("a on n1", "high on n1").ticks(observedLate)
+}
+
 // TestTheClockSteps: a clock that is set back, or forward by hours, ends no promise for which pods are to end, and
 // makes none early.
 func TestTheClockSteps(t *testing.T) {
