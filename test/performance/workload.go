@@ -74,9 +74,9 @@ func (w *workload) muster(ctx context.Context) {
 	w.address = "https://" + address
 	w.failWith(w.controller)
 	defer w.profile(ctx, 15*time.Second, map[string]string{
-		"workload-muster-scheduler":  addressOf(w.process.ReadyURL),
-		"workload-muster-controller": w.address,
-		"workload-kube-apiserver":    w.server,
+		w.c.name + "-workload-muster-scheduler":  addressOf(w.process.ReadyURL),
+		w.c.name + "-workload-muster-controller": w.address,
+		w.c.name + "-workload-kube-apiserver":    w.server,
 	})()
 
 	for _, step := range w.o.variants {

@@ -33,6 +33,7 @@ type GPUPacking struct{ rest leastAllocated }
 type leastAllocated interface {
 	fwk.PreScorePlugin
 	fwk.ScorePlugin
+	fwk.SignPlugin
 }
 
 var (
@@ -59,9 +60,10 @@ func NewGPUPacking(ctx context.Context, _ runtime.Object, handle fwk.Handle) (fw
 // Name implements fwk.Plugin.
 func (GPUPacking) Name() string { return GPUPackingName }
 
-// SignPod implements fwk.SignPlugin. NodeResourcesFit has signed all that counts: the requests.
-func (GPUPacking) SignPod(context.Context, *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
-	return nil, nil
+// SignPod implements fwk.SignPlugin: what counts are the requests, which NodeResourcesFit signs. A profile may do
+// without that plugin.
+func (p GPUPacking) SignPod(ctx context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
+	return p.rest.SignPod(ctx, pod)
 }
 
 // packedRequest is what a pod requests, as far as it is scored.

@@ -3,6 +3,7 @@
 package kubescheduler
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -24,9 +25,8 @@ import (
 
 // packing makes a profile score as the built-in one does.
 func packing(cfg *config.KubeSchedulerConfiguration) {
-	plugins := cfg.Profiles[0].Plugins
-	plugins.PreScore.Enabled = []config.Plugin{{Name: GPUPackingName}}
-	plugins.Score = config.PluginSet{Enabled: plugins.PreScore.Enabled, Disabled: []config.Plugin{{Name: names.NodeResourcesFit}}}
+	scores := config.PluginSet{Enabled: []config.Plugin{{Name: GPUPackingName}}, Disabled: []config.Plugin{{Name: names.NodeResourcesFit}}}
+	cfg.Profiles[0].Plugins.PreScore, cfg.Profiles[0].Plugins.Score = scores, scores
 }
 
 func stockScores(*config.KubeSchedulerConfiguration) {}
@@ -103,6 +103,32 @@ func TestGPUPackingScores(t *testing.T) {
 				t.Errorf("without PreScore: score %d, %v, want %d", got, s, tc.want)
 			}
 		})
+	}
+}
+
+// TestRequestsAreSigned: pods whose requests differ have other signatures, also in a profile without
+// NodeResourcesFit; the stock scheduler gives pods of one signature the same nodes.
+func TestRequestsAreSigned(t *testing.T) {
+	t.Parallel()
+	c := newConfiguredCluster(t, packing, wrappers.MakeNode("n").GPUs(8).Obj())
+	plugin, err := NewGPUPacking(c.ctx, nil, c.f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature := func(pod *corev1.Pod) string {
+		fragments, s := plugin.(fwk.SignPlugin).SignPod(c.ctx, pod)
+		if !s.IsSuccess() {
+			t.Fatal(s)
+		}
+		text, err := json.Marshal(fragments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	one, same, other := signature(classPod("one").GPUs(1).Obj()), signature(classPod("same").GPUs(1).Obj()), signature(classPod("other").GPUs(2).Obj())
+	if one != same || one == other {
+		t.Errorf("signatures %s, %s, and with another request %s", one, same, other)
 	}
 }
 

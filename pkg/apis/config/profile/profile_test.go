@@ -165,7 +165,7 @@ func TestPluginOrder(t *testing.T) {
 		"DynamicResources", "NodeDeclaredFeatures",
 	}
 	preScores := []string{
-		"TaintToleration", "NodeAffinity", "NodeResourcesFit", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
+		"TaintToleration", "NodeAffinity", "VolumeBinding", "PodTopologySpread", "InterPodAffinity",
 		"NodeResourcesBalancedAllocation", "GPUPacking",
 	}
 	scores := []string{
