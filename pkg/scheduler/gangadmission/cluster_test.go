@@ -67,6 +67,7 @@ type cluster struct {
 	answer    func(ctx context.Context, pod string) error // called before a binding reaches the API server
 	onClaim   func(ctx context.Context)                   // called before the status of a claim reaches the API server
 	onMark    func()                                      // called before a mark of a victim, or its removal, reaches the API server
+	onEvent   func(*corev1.Pod)                           // called before the informer is told of a pod that was not listed; nil: nothing
 	onPop     func(pod string)
 	onCycle   func(pod string) bool                             // used by the plugin moody: whether the real cycle refuses the node
 	cycles    int                                               // of onCycle
@@ -179,6 +180,11 @@ func prepares(pod func(ctx context.Context, name string) *fwk.Status) clusterOpt
 	}
 }
 
+// tells is the option of a cluster whose informer is told of changes of pods when the function returns.
+func tells(pod func(*corev1.Pod)) clusterOption {
+	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) { c.onEvent = pod }
+}
+
 // permits is the option of a cluster in which the plugin moody lets pods wait at Permit.
 func permits(pod func(name string) *fwk.Status) clusterOption {
 	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) {
@@ -282,7 +288,23 @@ func newCluster(t testing.TB, options ...clusterOption) *cluster {
 		return noEndedPods(a.(clienttesting.ListAction).GetListRestrictions().Fields.String()), &corev1.PodList{}, nil
 	})
 	c.client.PrependWatchReactor("pods", func(a clienttesting.Action) (bool, watch.Interface, error) {
-		return noEndedPods(a.(clienttesting.WatchAction).GetWatchRestrictions().Fields.String()), watch.NewFake(), nil
+		switch restrictions := a.(clienttesting.WatchActionImpl); {
+		case noEndedPods(restrictions.GetWatchRestrictions().Fields.String()):
+			return true, watch.NewFake(), nil
+		case c.onEvent == nil:
+			return false, nil, nil
+		default:
+			w, err := c.client.Tracker().Watch(a.GetResource(), a.GetNamespace(), restrictions.ListOptions)
+			if err != nil {
+				return true, nil, err
+			}
+			return true, watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+				if pod, ok := e.Object.(*corev1.Pod); ok {
+					c.onEvent(pod)
+				}
+				return e, true
+			}), nil
+		}
 	})
 
 	cfg, err := profile.Default()

@@ -3,6 +3,7 @@
 package kubescheduler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -68,14 +69,18 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
 		members.Failed(ctx, f, info.Pod, status)
+		node := forgetNomination(f, info.Pod.UID)
 		if hooks.Gated(info.Pod) && members.Explained(ctx, info.Pod, status.AsError()) {
 			countRefusal(f, status, start)
 			if nominating.Mode() == fwk.ModeOverride {
-				clearNomination(ctx, f, info.Pod)
+				clearNomination(ctx, f, info.Pod, node)
 			}
 			queue.gateFailedPod(f, info)
 		} else {
 			failed(ctx, f, info, status, nominating, start)
+			if node != "" { // the stock handler removes what the informer tells, which may be late
+				clearNomination(ctx, f, info.Pod, node)
+			}
 		}
 		queue.refreshGatedPod(f, info.Pod)
 		members.Requeued(info.Pod.UID)
@@ -175,15 +180,15 @@ func newestVersion(f framework.Framework, pod *corev1.Pod) *corev1.Pod {
 }
 
 // clearNomination removes the node that the binding cycle announced for a pod (status.nominatedNodeName), as the stock
-// failure handler does.
-func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod) {
+// failure handler does: node, which the informer may not have seen yet, or, if that is empty, what the pod has.
+func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod, node string) {
 	newest := newestVersion(f, pod)
-	if newest == nil || newest.Status.NominatedNodeName == "" {
+	if newest == nil || newest.Status.NominatedNodeName == "" && node == "" {
 		return
 	}
-	cleared := newest.Status.DeepCopy()
-	cleared.NominatedNodeName = ""
-	if err := util.PatchPodStatus(ctx, f.ClientSet(), newest.Name, newest.Namespace, &newest.Status, cleared); err != nil && !apierrors.IsNotFound(err) {
+	announced, cleared := newest.Status.DeepCopy(), newest.Status.DeepCopy()
+	announced.NominatedNodeName, cleared.NominatedNodeName = cmp.Or(newest.Status.NominatedNodeName, node), ""
+	if err := util.PatchPodStatus(ctx, f.ClientSet(), newest.Name, newest.Namespace, announced, cleared); err != nil && !apierrors.IsNotFound(err) {
 		klog.FromContext(ctx).Error(err, "Failed to remove the nominated node of a pod; its next attempt will", "pod", klog.KObj(newest))
 	}
 }

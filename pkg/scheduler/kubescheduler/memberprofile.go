@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -49,7 +50,7 @@ func WrapProfiles(sched *scheduler.Scheduler, hooks MemberHooks) {
 				others = append(others, p.Name)
 			}
 		}
-		sched.Profiles[name] = memberFramework{f, hooks, late.recorderOf(f, hooks.Member), others}
+		sched.Profiles[name] = memberFramework{f, hooks, late.recorderOf(f, hooks.Member), others, &sync.Map{}}
 	}
 }
 
@@ -57,8 +58,9 @@ func WrapProfiles(sched *scheduler.Scheduler, hooks MemberHooks) {
 type memberFramework struct {
 	framework.Framework
 	MemberHooks
-	recorder events.EventRecorderLogger
-	others   []string // plugins at PreBind that do not prepare devices
+	recorder  events.EventRecorderLogger
+	others    []string  // plugins at PreBind that do not prepare devices
+	nominated *sync.Map // nodes that the binding cycles of members, by UID, nominate; until these end
 }
 
 // EventRecorder returns the recorder of the cycles.
@@ -75,7 +77,25 @@ func (f memberFramework) RunPreBindPreFlights(ctx context.Context, state fwk.Cyc
 	if f.preparesOnlyDevices(state, pod) || f.Framework.WillWaitOnPermit(ctx, pod) {
 		return fwk.NewStatus(fwk.Skip)
 	}
+	f.nominated.Store(pod.UID, node)
 	return status
+}
+
+// RunPostBindPlugins ends the binding cycle of a pod that was bound.
+func (f memberFramework) RunPostBindPlugins(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) {
+	f.nominated.Delete(pod.UID)
+	f.Framework.RunPostBindPlugins(ctx, state, pod, node)
+}
+
+// forgetNomination returns the node that the binding cycle of a member has nominated, when the cycle has failed. "": it
+// has nominated none.
+func forgetNomination(f framework.Framework, uid types.UID) string {
+	if profile, ok := f.(memberFramework); ok {
+		if node, ok := profile.nominated.LoadAndDelete(uid); ok {
+			return node.(string)
+		}
+	}
+	return ""
 }
 
 // WillWaitOnPermit returns false for members, so that the binding cycle nominates no node for those that wait.
