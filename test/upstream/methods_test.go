@@ -43,13 +43,13 @@ func TestMethodsOfEmbeddedInterfaces(t *testing.T) {
 				"AddNode AddPodGroupMember BindPod Dump GetNode GetPod IsAssumedPod NodeCount PodCount PodGroupStates " +
 				"RemoveNode RemovePodGroupMember UpdateNode UpdatePodGroupMember"},
 		{reflect.TypeFor[framework.Framework](), // memberFramework
-			"EventRecorder RunPreBindPlugins RunPreBindPreFlights WillWaitOnPermit",
+			"EventRecorder RunPostBindPlugins RunPreBindPlugins RunPreBindPreFlights WillWaitOnPermit",
 			"APICacher APIDispatcher Activate AddNominatedPod AddPodInPreBind AddWaitingPod ClientSet Close DeleteNominatedPodIfExists " +
 				"EnqueueExtensions Extenders GetNodeHint GetPodInPreBind GetWaitingPod HasFilterPlugins HasPostFilterPlugins HasScorePlugins " +
 				"IterateOverWaitingPods KubeConfig ListPlugins NominatedPodsForNode Parallelizer PercentageOfNodesToScore PodGroupManager " +
 				"PodGroupPostFilterPlugins PreEnqueuePlugins ProfileName QueueSortFunc RejectWaitingPod RemovePodInPreBind RunBindPlugins " +
 				"RunFilterPlugins RunFilterPluginsWithNominatedPods RunPermitPlugins RunPlacementGeneratePlugins RunPlacementScorePlugins " +
-				"RunPostBindPlugins RunPostFilterPlugins RunPreFilterExtensionAddPod " +
+				"RunPostFilterPlugins RunPreFilterExtensionAddPod " +
 				"RunPreFilterExtensionRemovePod RunPreFilterPlugins RunPreScorePlugins RunReservePluginsReserve RunReservePluginsUnreserve " +
 				"RunScorePlugins SetAPICacher SetPodActivator SetPodNominator SharedCSIManager SharedDRAManager SharedInformerFactory SignPod " +
 				"MutableSnapshotSharedLister NormalizeScores RunPlacementFeasiblePlugins RunPodGroupPostFilterPlugins RunRawScorePlugins " +
