@@ -180,8 +180,8 @@ func prepares(pod func(ctx context.Context, name string) *fwk.Status) clusterOpt
 	}
 }
 
-// tells is the option of a cluster whose informer is told of changes of pods when the function returns.
-func tells(pod func(*corev1.Pod)) clusterOption {
+// delaysEvents is the option of a cluster whose informer is told of changes of pods when the function returns.
+func delaysEvents(pod func(*corev1.Pod)) clusterOption {
 	return func(c *cluster, _ *bool, _ *config.GangAdmissionArgs) { c.onEvent = pod }
 }
 

@@ -287,7 +287,7 @@ func noNominationIsLeft(t *testing.T, late bool) {
 		}
 		<-announced
 		return fwk.NewStatus(fwk.Error, "no volume")
-	}), tells(func(pod *corev1.Pod) {
+	}), delaysEvents(func(pod *corev1.Pod) {
 		if late && pod.Status.NominatedNodeName != "" {
 			<-told
 		}
