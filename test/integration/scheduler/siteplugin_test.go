@@ -74,10 +74,10 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 		config["extenders"] = []any{map[string]any{"urlPrefix": extender.URL, "filterVerb": "filter", "nodeCacheCapable": true, "weight": 1}}
 	})
 
+	plans := 0 // of the gangs so far
 	start := func(name string, change func(i int, pod *corev1.Pod)) {
 		t.Helper()
 		c.apply(c.group(name).MinMember(size))
-		began := time.Now()
 		for i := range size {
 			pod := c.pod(fmt.Sprintf("%s-%d", name, i), name, 4).Obj()
 			change(i, pod)
@@ -85,10 +85,12 @@ func TestGangStartsBesideNodesThatRefuse(t *testing.T) {
 			c.must(err, "creating pod "+pod.Name)
 		}
 		c.untilBound(name, size)
-		took, limit := time.Since(began), 2*time.Second+10*time.Millisecond*time.Duration(len(bad))
-		t.Logf("gang %s started after %s beside %d nodes that refuse", name, ms(took), len(bad))
-		if took > limit {
-			t.Errorf("gang %s started after %s, want %s", name, took, limit)
+		before := plans
+		plans = int(c.metric(c.ask("/metrics"), `muster_plans_total{result="committed",task="minimum"}`))
+		// A plan that fails finds out a node that was not known to refuse; on a busy machine some are aborted for
+		// another reason.
+		if n := plans - before; n < 1 || n > 2*(len(bad)+1) {
+			t.Errorf("gang %s started with plan %d beside %d nodes that refuse", name, n, len(bad))
 		}
 		for _, pod := range c.pods() {
 			if bad[pod.Spec.NodeName] != "" {
