@@ -206,19 +206,26 @@ func (q *Queue) gateFailedPod(f framework.Framework, info *framework.QueuedPodIn
 
 // refreshGatedPod is called when a failed cycle has gated a pod again: what has happened to the pod while its cycle
 // ended may have been processed before. One that was deleted or bound is removed, one that has left its gang enters the
-// stock queue. The informer's store is updated before its handlers are called.
+// stock queue. The informer's store is updated before its handlers are called. A pod that stays nominates no node, since
+// the stock queue is not told of its changes.
 func (q *Queue) refreshGatedPod(f framework.Framework, pod *corev1.Pod) {
 	newest := newestVersion(f, pod)
 	gone := newest == nil || newest.Spec.NodeName != ""
+	q.moving.Lock()
 	q.mu.Lock()
-	if p := q.pods[pod.UID]; p != nil && p.place == gated {
-		if gone {
-			delete(q.pods, pod.UID)
-		} else {
-			p.pod = newest
-		}
+	p := q.pods[pod.UID]
+	isGated := p != nil && p.place == gated
+	switch {
+	case isGated && gone:
+		delete(q.pods, pod.UID)
+	case isGated:
+		p.pod = newest
 	}
 	q.mu.Unlock()
+	if isGated {
+		q.DeleteNominatedPodIfExists(pod)
+	}
+	q.moving.Unlock()
 	if !gone && !q.hooks.Gated(newest) {
 		q.enterStockQueue(klog.Background(), newest)
 	}

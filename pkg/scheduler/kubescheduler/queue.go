@@ -33,9 +33,9 @@ type Queue struct {
 	queue.SchedulingQueue // the stock queue
 	hooks                 QueueHooks
 
-	// taking excludes that a pod is taken from the stock queue while it is about to be added there, which an update may
-	// do, too. It comes before the locks of the stock queue, which come before mu.
-	taking  sync.Mutex
+	// moving is held while the place of a pod changes, here and in the stock queue. It comes before the locks of the stock
+	// queue, which come before mu. Pop, which waits for a pod, does not hold it.
+	moving  sync.Mutex
 	mu      sync.Mutex
 	pods    map[types.UID]*queued // the pods of gangs, and all that are in a cycle; guarded by mu
 	untried untried               // guarded by mu
@@ -94,8 +94,8 @@ func NewQueue(stock queue.SchedulingQueue, hooks QueueHooks) *Queue {
 
 // Add implements queue.SchedulingQueue.
 func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
-	q.taking.Lock()
-	defer q.taking.Unlock()
+	q.moving.Lock()
+	defer q.moving.Unlock()
 	if !q.hooks.Gated(pod) {
 		q.mu.Lock()
 		q.untried.add(pod)
@@ -120,8 +120,8 @@ func (q *Queue) Update(ctx context.Context, oldPod, newPod *corev1.Pod) {
 		q.Add(ctx, newPod)
 		return
 	}
-	q.taking.Lock()
-	defer q.taking.Unlock()
+	q.moving.Lock()
+	defer q.moving.Unlock()
 	switch q.recordUpdate(newPod) {
 	case add:
 		q.SchedulingQueue.Add(ctx, newPod)
@@ -181,6 +181,8 @@ func (q *Queue) recordUpdate(pod *corev1.Pod) todo {
 
 // Delete implements queue.SchedulingQueue.
 func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
+	q.moving.Lock()
+	defer q.moving.Unlock()
 	q.mu.Lock()
 	if p := q.pods[pod.UID]; p != nil && p.cycling {
 		p.gang, p.again = false, false // its cycle ends with Done
@@ -190,7 +192,7 @@ func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.untried.remove(pod.UID)
 	q.mu.Unlock()
 	q.leaveRoomless(pod.UID)
-	q.SchedulingQueue.Delete(logger, pod) // the stock queue may contain the nomination of a gated pod
+	q.SchedulingQueue.Delete(logger, pod)
 }
 
 // Activate implements queue.SchedulingQueue: gated pods enter the stock queue. A pod whose cycle is running enters
@@ -215,8 +217,8 @@ func (q *Queue) ActivateInOrder(logger klog.Logger, pods []*corev1.Pod) {
 
 // enterStockQueue adds the latest version of a gated pod to the stock queue. It reports whether the pod was gated.
 func (q *Queue) enterStockQueue(logger klog.Logger, pod *corev1.Pod) bool {
-	q.taking.Lock()
-	defer q.taking.Unlock()
+	q.moving.Lock()
+	defer q.moving.Unlock()
 	q.mu.Lock()
 	p := q.pods[pod.UID]
 	enters := p != nil && p.place == gated
@@ -236,8 +238,8 @@ func (q *Queue) enterStockQueue(logger klog.Logger, pod *corev1.Pod) bool {
 // take returns a pod for its cycle without the stock queue: a pod of a gang, or one without that had no cycle yet. nil:
 // the queue does not have it, or it is in its cycle or being bound. The plugins at PreEnqueue are not asked.
 func (q *Queue) take(logger klog.Logger, pod *corev1.Pod) *framework.QueuedPodInfo {
-	q.taking.Lock()
-	defer q.taking.Unlock()
+	q.moving.Lock()
+	defer q.moving.Unlock()
 	q.mu.Lock()
 	p := q.pods[pod.UID]
 	u, isUntried := q.untried.pods[pod.UID]
@@ -300,7 +302,8 @@ func (q *Queue) recordPop(info *framework.QueuedPodInfo) {
 		p = &queued{place: inStock, pod: info.Pod}
 		q.pods[info.Pod.UID] = p
 	}
-	p.cycling, p.again = true, false
+	// A pod that has joined a gang since it was popped has its cycle all the same.
+	p.place, p.cycling, p.again = inStock, true, false
 	info.Attempts += p.attempts // the stock queue knows of those since the pod entered
 	if p.first != nil {
 		info.InitialAttemptTimestamp = p.first
@@ -309,6 +312,8 @@ func (q *Queue) recordPop(info *framework.QueuedPodInfo) {
 
 // Done implements queue.SchedulingQueue.
 func (q *Queue) Done(uid types.UID) {
+	q.moving.Lock()
+	defer q.moving.Unlock()
 	q.SchedulingQueue.Done(uid)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -328,6 +333,8 @@ func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framew
 		q.gateAgain(logger, pod, info)
 		return nil
 	}
+	q.moving.Lock()
+	defer q.moving.Unlock()
 	if q.recordFailedPlain(info) {
 		q.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), pod)
 		return nil
@@ -357,13 +364,19 @@ func (q *Queue) recordFailedPlain(info *framework.QueuedPodInfo) bool {
 // gateAgain ends the cycle of a gang's pod, of which info is; pod is the newest version. If it was activated during the
 // cycle, it enters the stock queue immediately.
 func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod, info *framework.QueuedPodInfo) {
+	q.moving.Lock()
+	defer q.moving.Unlock()
 	q.SchedulingQueue.Done(pod.UID)
+	p := &queued{pod: pod, gang: true, attempts: info.Attempts, first: info.InitialAttemptTimestamp}
 	q.mu.Lock()
 	again := q.pods[pod.UID] != nil && q.pods[pod.UID].again
-	q.pods[pod.UID] = &queued{pod: pod, gang: true, attempts: info.Attempts, first: info.InitialAttemptTimestamp}
+	if again {
+		p.place = inStock
+	}
+	q.pods[pod.UID] = p
 	q.mu.Unlock()
 	if again {
-		q.enterStockQueue(logger, pod)
+		q.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), pod)
 	}
 }
 

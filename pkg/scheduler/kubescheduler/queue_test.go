@@ -441,7 +441,7 @@ func TestPodThatLacksRoomIsMovedByNoEvent(t *testing.T) {
 	}
 }
 
-func TestNominationOfAGatedPodGoesWithIt(t *testing.T) {
+func TestGatedPodsNominateNoNode(t *testing.T) {
 	s := newQueueScene(t)
 	pod := gangPod("a")
 	pod.Status.NominatedNodeName = "n" // for example by an autoscaler
@@ -454,9 +454,11 @@ func TestNominationOfAGatedPodGoesWithIt(t *testing.T) {
 		t.Fatalf("%d pods are nominated in the cycle, want 1", got)
 	}
 	s.fail(info)
-	s.q.Delete(klog.Background(), pod)
+	s.stock.AddNominatedPod(klog.Background(), info.PodInfo, nil) // by the stock failure handler
+	s.q.refreshGatedPod(newCluster(t, pod).f, pod)
+	s.is(1)
 	if got := len(s.stock.NominatedPodsForNode("n")); got != 0 {
-		t.Errorf("%d pods are nominated, want none: the pod is gone", got)
+		t.Errorf("%d pods are nominated, want none: nothing tells the stock queue when a gated pod changes", got)
 	}
 }
 
@@ -475,4 +477,95 @@ func TestPodThatWentWhileItsCycleFailedIsNotKept(t *testing.T) {
 		s.q.refreshGatedPod(c.f, pod)
 	}
 	s.is(1)
+}
+
+// crossed is a stock queue that another goroutine meets in the middle of a change: before a pod is added, or after its
+// cycle was ended.
+type crossed struct {
+	queue.SchedulingQueue
+	add, done, popped func()
+}
+
+func (c *crossed) Add(ctx context.Context, pod *corev1.Pod) {
+	c.add()
+	c.SchedulingQueue.Add(ctx, pod)
+}
+
+func (c *crossed) Done(uid types.UID) {
+	c.SchedulingQueue.Done(uid)
+	c.done()
+}
+
+func (c *crossed) Pop(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+	entity, err := c.SchedulingQueue.Pop(logger)
+	c.popped()
+	return entity, err
+}
+
+// What the informer tells in the middle of a change of the queue takes effect before or after the whole change.
+func TestChangesOfAPodThatCross(t *testing.T) {
+	plain, pod := plainPod("a"), gangPod("a")
+	for name, tc := range map[string]struct {
+		change func(s *queueScene, stock *crossed, cross func()) // calls cross in its middle
+		cross  func(s *queueScene)
+		gated  int // afterwards; the stock queue has none
+	}{
+		"it is deleted while it is activated": {
+			change: func(s *queueScene, stock *crossed, cross func()) {
+				s.add(pod)
+				stock.add = cross
+				s.activate(pod)
+			},
+			cross: func(s *queueScene) { s.q.Delete(klog.Background(), pod) },
+		},
+		"it is updated while its failed cycle ends": {
+			change: func(s *queueScene, stock *crossed, cross func()) {
+				s.add(pod)
+				s.activate(pod)
+				info := s.pop()
+				stock.done = cross
+				s.fail(info)
+			},
+			cross: func(s *queueScene) { s.update(pod, labelled(pod)) },
+			gated: 1,
+		},
+		"it is updated when it is about to be bound": {
+			change: func(s *queueScene, stock *crossed, cross func()) {
+				s.add(pod)
+				s.activate(pod)
+				s.pop()
+				stock.done = cross
+				s.q.Done(pod.UID)
+			},
+			cross: func(s *queueScene) { s.update(pod, labelled(pod)) },
+		},
+		"it joins a gang when it is popped, and the gang is activated": {
+			change: func(s *queueScene, stock *crossed, cross func()) {
+				s.add(plain)
+				stock.popped = cross
+				s.pop()
+				s.activate(pod)
+			},
+			cross: func(s *queueScene) { s.update(plain, pod) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newQueueScene(t)
+			stock := &crossed{s.stock, func() {}, func() {}, func() {}}
+			s.q.SchedulingQueue = stock
+			ended := make(chan struct{})
+			tc.change(s, stock, sync.OnceFunc(func() {
+				go func() {
+					tc.cross(s)
+					close(ended)
+				}()
+				select {
+				case <-ended:
+				case <-time.After(50 * time.Millisecond): // it waits for the change
+				}
+			}))
+			<-ended
+			s.is(tc.gated)
+		})
+	}
 }
