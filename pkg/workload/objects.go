@@ -43,10 +43,13 @@ func Updated[T Object](live, want T) (T, bool) {
 	}
 	gone := keysTakenOut(live, want)
 	for _, key := range []string{naming.AnnotationTemplateKeys, v1alpha1.AnnotationTerminationDelay,
-		v1alpha1.AnnotationUpdateStrategy, v1alpha1.AnnotationUpdateTurn, v1alpha1.AnnotationUpdatePaused, v2alpha2.ReplacingAnnotation} {
+		v1alpha1.AnnotationUpdateStrategy, v1alpha1.AnnotationUpdateTurn, v1alpha1.AnnotationUpdatePaused} {
 		if want.GetAnnotations()[key] == "" {
 			gone.Annotations = append(gone.Annotations, key)
 		}
+	}
+	if key := v2alpha2.ReplacingAnnotation; want.GetAnnotations()[key] == "" && live.GetAnnotations()[key] == replacingUpdate {
+		gone.Annotations = append(gone.Annotations, key) // another value is that of whoever else replaces pods
 	}
 	updated.SetLabels(mergedKeys(updated.GetLabels(), want.GetLabels(), gone.Labels))
 	updated.SetAnnotations(mergedKeys(updated.GetAnnotations(), want.GetAnnotations(), gone.Annotations))

@@ -491,6 +491,25 @@ func TestUpdatedOwner(t *testing.T) {
 	}
 }
 
+// The annotation that other controllers set, too, when they replace pods of a gang is theirs to remove.
+func TestUpdatedKeepsReplacingOfOthers(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ live, want, after string }{
+		{"yes", "", "yes"}, {"yes", replacingUpdate, replacingUpdate}, {replacingUpdate, "", ""}, {"", "", ""},
+	} {
+		of := func(value string) *v2alpha2.PodGroup {
+			g := &v2alpha2.PodGroup{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+			if value != "" {
+				g.Annotations = map[string]string{v2alpha2.ReplacingAnnotation: value}
+			}
+			return g
+		}
+		if updated, _ := Updated(of(tc.live), of(tc.want)); updated.Annotations[v2alpha2.ReplacingAnnotation] != tc.after {
+			t.Errorf("%q, wanted %q: %q", tc.live, tc.want, updated.Annotations[v2alpha2.ReplacingAnnotation])
+		}
+	}
+}
+
 func TestUpdatedComesToRest(t *testing.T) {
 	t.Parallel()
 	set := podCliqueSet()

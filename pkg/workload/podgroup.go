@@ -12,6 +12,9 @@ import (
 	"github.com/muster-project/muster/pkg/naming"
 )
 
+// replacingUpdate is the value of v2alpha2.ReplacingAnnotation while a replica is updated.
+const replacingUpdate = "update"
+
 // Children are the existing PodCliques (standalone and member ones) and PodCliqueScalingGroups of a set, by name. nil
 // maps are empty.
 type Children struct {
@@ -75,7 +78,7 @@ func PodGroup(set *v1alpha1.PodCliqueSet, i int, live Children) *v2alpha2.PodGro
 		annotations[v2alpha2.MaxRuntimeAnnotation] = training.MaxRuntime.Duration.String() // no pod of it runs longer
 	}
 	if IsCurrentlyUpdating(set, i) {
-		annotations[v2alpha2.ReplacingAnnotation] = "update" // the scheduler keeps the room of a replaced pod for its successor
+		annotations[v2alpha2.ReplacingAnnotation] = replacingUpdate // the scheduler keeps the room of a replaced pod for its successor
 	}
 	return &v2alpha2.PodGroup{
 		TypeMeta: metav1.TypeMeta{APIVersion: v2alpha2.SchemeGroupVersion.String(), Kind: "PodGroup"},
