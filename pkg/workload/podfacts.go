@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,6 +94,9 @@ func toleratesUnreachable(pod *corev1.Pod) *time.Duration {
 		tolerated = true
 		if t.TolerationSeconds == nil {
 			continue
+		}
+		if *t.TolerationSeconds > int64(math.MaxInt64/time.Second) {
+			continue // 292 years and more
 		}
 		if d := time.Duration(max(*t.TolerationSeconds, 0)) * time.Second; least == nil || d < *least {
 			least = &d

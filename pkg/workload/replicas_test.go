@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -194,6 +195,11 @@ func TestPodFacts(t *testing.T) {
 	alive := base
 	alive.Scheduled, alive.Running, alive.Node = true, true, "n"
 	ready := func(p *lifecycle.Pod) { p.Ready, p.ReadySince = true, t0.Add(2*time.Minute) }
+	tolerating := func(seconds int64) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.Tolerations = []corev1.Toleration{{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, TolerationSeconds: &seconds}}
+		}
+	}
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want func(*lifecycle.Pod)
@@ -246,6 +252,8 @@ func TestPodFacts(t *testing.T) {
 				p.Node = "gone"
 				p.Running, p.Ended, p.Failed, p.EndedAt, p.Lived = false, true, true, t0.Add(2*time.Minute), time.Minute
 			}},
+		"tolerates such a node for a while":             {pod(tolerating(300)), func(p *lifecycle.Pod) { *p = base; p.Tolerates = ptr.To(5 * time.Minute) }},
+		"tolerates it for longer than a Duration holds": {pod(tolerating(math.MaxInt64)), func(p *lifecycle.Pod) { *p = base; p.Tolerates = nil }},
 		"terminating, never scheduled": {pod(func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: t0} }),
 			func(p *lifecycle.Pod) { *p = base; p.Terminating, p.Stopped, p.GraceEnds = true, true, t0 }},
 		"its index label was removed": {pod(running, func(p *corev1.Pod) { delete(p.Labels, v1alpha1.LabelPodIndex) }),
