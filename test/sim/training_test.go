@@ -664,3 +664,26 @@ func TestJobsInAnyOrder(t *testing.T) {
 		})
 	}
 }
+
+// A pod that has succeeded is deleted before the cache shows that its success was recorded: its index is not created
+// again. Source: docs/decisions, J5.
+func TestSuccessThatTheCacheDoesNotShow(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(2, 2), Check: invariants()})
+	c.Create(wrappers.MakePodCliqueSet("job", "ns").Training().
+		Clique("worker", 2, wrappers.MinAvailable(1), wrappers.RestartPolicy(corev1.RestartPolicyNever), wrappers.GPUs(1)).Obj())
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseRunning, 0, "")
+	c.HoldBack(&v1alpha1.PodClique{})
+	first := podsOf(c, "job-0-worker")[0]
+	must(t, c.Kubelet.Exit(first, 0))
+	c.Advance(2 * time.Second)
+	c.Delete(first.DeepCopy())
+	c.Advance(10 * time.Second)
+	if pods := podsOf(c, "job-0-worker"); len(pods) != 1 {
+		t.Fatalf("%d pods, want only the one that has not succeeded", len(pods))
+	}
+	c.Deliver(&v1alpha1.PodClique{})
+	must(t, c.Kubelet.Exit(podsOf(c, "job-0-worker")[0], 0))
+	c.Advance(time.Minute)
+	wantJob(c, v1alpha1.PodCliqueSetPhaseSucceeded, 0, "")
+}

@@ -114,7 +114,11 @@ func (r *Reconciler) prepareCreation(ctx context.Context, seen *observation, pla
 		return true, nil
 	}
 	clique := seen.clique
-	if clique.Status.ObservedGeneration > 0 {
+	if plan.training != nil { // the status says which indices have succeeded, and are not created again
+		if err := r.children.EnsureUpToDate(ctx, clique); err != nil {
+			return false, err
+		}
+	} else if clique.Status.ObservedGeneration > 0 {
 		// The garbage collector deletes pods of a PodClique that is gone as fast as they are created, as long as the
 		// cache shows it.
 		if stays, err := r.children.Stays(ctx, clique); err != nil || !stays {
