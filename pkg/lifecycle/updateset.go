@@ -79,9 +79,6 @@ func DecideSetUpdate(u SetUpdate, now time.Time) SetUpdateDecision {
 		if unit.name == selected && !isSelected && !u.OnDelete && u.Replicas[i].Available() {
 			d.Done = &unit.index
 		}
-		if !u.Replicas[i].exists() && d.State.Reason == UpdateWaitsForCreation && !d.Progress.InFlight() {
-			d.RequeueAfter = time.Millisecond // this pass creates it
-		}
 	}
 	return d
 }

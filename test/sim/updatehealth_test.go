@@ -3,14 +3,17 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
 	"github.com/muster-project/muster/test/wrappers"
@@ -297,4 +300,30 @@ func TestACanaryThatStays(t *testing.T) {
 	}
 	wantEvents(c, 1, v1alpha1.EventPartitionReached)
 	wantEvents(c, 0, v1alpha1.EventUpdateStalled)
+}
+
+// While an update waits for a replica that cannot be created, the attempts back off.
+func TestUpdateRetriesACreationWithBackoff(t *testing.T) {
+	c := newService(t, Nodes(4, 4), 2, nil)
+	refused := 0
+	c.API.Refuse = func(verb Verb, o client.Object) error {
+		if _, isClique := o.(*v1alpha1.PodClique); !isClique || verb != Create || o.GetName() != "chat-2-web" {
+			return nil
+		}
+		refused++
+		return apierrors.NewForbidden(v1alpha1.Resource("podcliques"), o.GetName(), errors.New("exceeded quota"))
+	}
+	c.Timeline.Say("the image is changed, and the set scaled to 3, which a quota refuses")
+	Edit(c, podCliqueSet(), func(s *v1alpha1.PodCliqueSet) {
+		s.Spec.Replicas = 3
+		s.Spec.Template.Clique("web").Spec.PodSpec.Containers[0].Image = "registry.example/main:2"
+	})
+	c.Advance(time.Minute)
+	if refused == 0 || refused > 20 {
+		t.Errorf("the PodClique was refused %d times in a minute, want at most 20", refused)
+	}
+	c.API.Refuse = nil
+	c.Advance(10 * time.Minute)
+	wantUpdated(c)
+	wantAvailable(c, 9)
 }
