@@ -42,6 +42,9 @@ func graceOver(p *lifecycle.Pod)   { p.GraceEnds = ago(time.Second) }
 func pending(p *lifecycle.Pod)     { p.Scheduled, p.Running, p.Ready = false, false, false }
 func notReady(p *lifecycle.Pod)    { p.Ready = false }
 func outdated(p *lifecycle.Pod)    { p.Outdated = true }
+func silent(p *lifecycle.Pod) {
+	p.LostNode, p.Silence = "n", lifecycle.Silence{Reason: lifecycle.NodesDoNotAnswer, Text: "node n does not answer"}
+}
 
 func ended(when, lived time.Duration) func(*lifecycle.Pod) {
 	return func(p *lifecycle.Pod) {

@@ -4,6 +4,7 @@ package lifecycle
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -52,6 +53,8 @@ type updateUnit struct {
 	outdated, unknown, held, leaving bool
 	// bound: a pod of it has a node. ready: it serves. available: it certainly does, and has for minReadySeconds.
 	bound, ready, available bool
+	// silence is why it is not known whether the unit serves, because nodes do not answer. The zero value: it is known.
+	silence Silence
 	// settles is when a unit that is not bound is taken for one that does not fit. Zero: never.
 	settles time.Time
 }
@@ -60,6 +63,9 @@ type updateUnit struct {
 func (u updateUnit) isUnfit(now time.Time) bool {
 	return !u.bound && !u.settles.IsZero() && !now.Before(u.settles)
 }
+
+// isSilent reports whether it is not known whether the unit serves.
+func (u updateUnit) isSilent() bool { return u.silence.IsSilent() }
 
 // unitKind is what is particular to the units of an update.
 type unitKind interface {
@@ -206,7 +212,8 @@ func (c *rolloutCount) lookBack(p *Progress, now time.Time) {
 //
 //   - Under OnDelete nothing is replaced. An update begins and ends at the same time; one that was in progress ends.
 //   - In its turn, units that do not serve are replaced immediately, except while the update is paused, a unit that it
-//     has made is not available, or the replacement of the one in flight has no node or is not ready.
+//     has made is not available, or the replacement of the one in flight has no node or is not ready. One of which it is
+//     not known whether it serves, because nodes do not answer, stays until it is.
 //   - The next unit that serves is replaced when the one in flight and all units of the target are available, all that
 //     the update has reached exist, and MinAvailable others are available, or all others if every unit is needed.
 //   - A unit of the target that has had no node for unboundGrace does not fit, and is not waited for.
@@ -318,6 +325,7 @@ func (r rollout) proceed(d *rolloutDecision, c rolloutCount, now time.Time) {
 func (r rollout) selectUnits(d *rolloutDecision, c rolloutCount) (next *updateUnit) {
 	for i := range c.outdated {
 		switch u := &c.outdated[i]; {
+		case u.isSilent():
 		case r.oneByOne: // while an updated one is not available, only what is down already
 			if next == nil || len(c.unhealthy) > 0 && next.ready && !u.ready {
 				next = u
@@ -365,9 +373,16 @@ func (r rollout) obstacle(d *rolloutDecision, c rolloutCount, next *updateUnit, 
 	case next != nil:
 		return UpdateState{}
 	}
+	silent := slices.IndexFunc(c.outdated, updateUnit.isSilent)
+	all := c.outdated
+	c.outdated = slices.DeleteFunc(slices.Clone(all), updateUnit.isSilent)
 	switch remains := r.kind.remains(c); {
 	case remains.Reason != "":
 		return remains
+	case silent >= 0:
+		u := all[silent]
+		return UpdateState{UpdateWaitsForReadiness,
+			fmt.Sprintf("%s %s of an earlier template stays while it is not known whether it runs: %s", r.noun, u.name, u.silence)}
 	case c.missing > 0:
 		return UpdateState{UpdateWaitsForCreation, message.CountAre(c.missing, r.noun) + " not created yet"}
 	case c.bound > 0 && c.available < r.MinAvailable:

@@ -32,6 +32,14 @@ type Silence struct {
 // IsSilent reports whether it is unknown whether the pod runs, or will run.
 func (s Silence) IsSilent() bool { return s.Reason != "" }
 
+// ofNodes returns the silence if nodes do not answer, on which the pods may run.
+func (s Silence) ofNodes() Silence {
+	if s.Reason != NodesDoNotAnswer {
+		return Silence{}
+	}
+	return s
+}
+
 // Node contains the facts about a node that holds pods of PodCliqueSets.
 type Node struct {
 	Name string
@@ -303,19 +311,22 @@ func SilentPods(pods []Pod) (int32, Silence) {
 // SilentReplicas returns the number of replicas of a scaling group that would be available if the pods of which nothing
 // is known ran, and why it is not known.
 func SilentReplicas(replicas []GroupReplica) (int32, Silence) {
-	var silences []Silence
-	for _, r := range replicas {
-		if r.isReady() || !r.allMembers(func(c Clique) bool { return r.isReadyMember(c) || r.isSilentMember(c) }) {
-			continue
-		}
-		for _, c := range r.Members {
-			if r.isSilentMember(c) {
-				silences = append(silences, c.Silence)
-				break
-			}
-		}
+	silences := make([]Silence, len(replicas))
+	for i, r := range replicas {
+		silences[i] = r.silence()
 	}
 	return silenceOf(silences)
+}
+
+// silence returns why it is not known whether the replica is available.
+func (r GroupReplica) silence() Silence {
+	if r.isReady() || !r.allMembers(func(c Clique) bool { return r.isReadyMember(c) || r.isSilentMember(c) }) {
+		return Silence{}
+	}
+	if i := slices.IndexFunc(r.Members, r.isSilentMember); i >= 0 {
+		return r.Members[i].Silence
+	}
+	return Silence{}
 }
 
 func (r GroupReplica) isSilentMember(c Clique) bool {

@@ -72,7 +72,7 @@ func (u *CliqueUpdate) units(now time.Time) []updateUnit {
 			continue
 		}
 		units = append(units, updateUnit{at: i, index: p.Index, name: p.Name, outdated: p.Outdated, leaving: leaving,
-			bound: p.Scheduled, ready: p.isReady(), available: p.IsAvailable(u.MinReady, now),
+			bound: p.Scheduled, ready: p.isReady(), available: p.IsAvailable(u.MinReady, now), silence: p.Silence.ofNodes(),
 			settles: p.Created.Add(unboundGrace)})
 	}
 	return units

@@ -127,6 +127,21 @@ func TestDecideCliqueUpdate(t *testing.T) {
 			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(2, ended(0, time.Minute))),
 				State: state(lifecycle.Updating, "replacing 1 pod that is not ready")},
 		},
+		"a pod whose node does not answer stays until it is known whether it runs": {
+			u: rolling(nil, 1, old(0), old(1, notReady, silent), old(2, notReady)),
+			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(2, notReady)),
+				State: state(lifecycle.UpdateWaitsForMinAvailable, "no ready pod is replaced, because too few others are available: 1 pod is available, 1 needed")},
+		},
+		"only such pods are left": {
+			u: rolling(begun(targetB), 1, fresh(0), old(1, notReady, silent), fresh(2)),
+			want: decision{Progress: begun(targetB),
+				State: state(lifecycle.UpdateWaitsForReadiness, "pod web-1-a of an earlier template stays while it is not known whether it runs: node n does not answer; waiting")},
+		},
+		"a pod whose scheduler does not answer runs nowhere": {
+			u: rolling(begun(targetB), 1, fresh(0), old(1, pending, func(p *lifecycle.Pod) { p.Silence.Reason = lifecycle.SchedulerDoesNotAnswer }), fresh(2)),
+			want: decision{Progress: begun(targetB), Delete: replaced(old(1, pending, func(p *lifecycle.Pod) { p.Silence.Reason = lifecycle.SchedulerDoesNotAnswer })),
+				State: state(lifecycle.Updating, "replacing 1 pod that is not ready")},
+		},
 		"all are unhealthy: all are deleted": {
 			u: rolling(nil, 3, old(0, notReady), old(1, pending)),
 			want: decision{Progress: begun(targetB, startedNow), Delete: replaced(old(1, pending), old(0, notReady)),

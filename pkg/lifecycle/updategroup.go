@@ -56,6 +56,7 @@ func DecideGroupUpdate(u GroupUpdate, now time.Time) GroupUpdateDecision {
 		r.units = append(r.units, updateUnit{at: i, index: replica.Index, name: strconv.Itoa(replica.Index),
 			leaving: leaves, unknown: !known, outdated: !leaves && known && replica.outdated(u.Target.Generation),
 			bound: replica.hasScheduled(), ready: replica.isReady(), available: replica.Available() && replica.observed(),
+			silence: replica.silence().ofNodes(),
 			settles: replica.newest().Add(unboundGrace)})
 		for _, c := range replica.Members {
 			d.TotalCliques++

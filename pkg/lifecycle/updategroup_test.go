@@ -40,11 +40,14 @@ func unbound(index int) lifecycle.GroupReplica {
 	return r
 }
 
-func before(c *lifecycle.Clique)       { c.Updated, c.Followed = 0, "gen-a" }
-func held(c *lifecycle.Clique)         { c.Old, c.Revision, c.Followed = true, 1, "gen-a" }
-func unscheduled(c *lifecycle.Clique)  { c.Scheduled, c.Ready = 0, 0 }
-func unavailable(c *lifecycle.Clique)  { c.Ready = 0 }
-func ripening(c *lifecycle.Clique)     { c.NotYetAvailable = 2 } // ready, and not for minReadySeconds
+func before(c *lifecycle.Clique)      { c.Updated, c.Followed = 0, "gen-a" }
+func held(c *lifecycle.Clique)        { c.Old, c.Revision, c.Followed = true, 1, "gen-a" }
+func unscheduled(c *lifecycle.Clique) { c.Scheduled, c.Ready = 0, 0 }
+func unavailable(c *lifecycle.Clique) { c.Ready = 0 }
+func ripening(c *lifecycle.Clique)    { c.NotYetAvailable = 2 } // ready, and not for minReadySeconds
+func silentNodes(c *lifecycle.Clique) {
+	c.Ready, c.Silence = 0, lifecycle.Silence{Reason: lifecycle.NodesDoNotAnswer, Text: "node n does not answer"}
+}
 func unknown(c *lifecycle.Clique)      { c.Revision, c.Followed, c.Updated = 1, "gen-a", 2 }
 func unobserved(c *lifecycle.Clique)   { c.Observed = false }
 func withEndedPod(c *lifecycle.Clique) { c.Updated, c.Ready, c.Scheduled = 1, 1, 1 }
@@ -121,6 +124,20 @@ func TestDecideGroupUpdate(t *testing.T) {
 			want: decision{Known: true, Progress: begun(b, startedNow, selected("3")),
 				Replace: replacements{1: because("is not available"), 2: because("is not scheduled"), 3: because("is the oldest ready one")},
 				State:   state(lifecycle.Updating, "replacing replica 3; 4 replicas are of an earlier template")},
+		},
+		"a replica of which nodes do not answer stays, unless it is down for certain": {
+			u: rollingGroup(nil, 1, replica(0), replica(1, before, silentNodes), func() lifecycle.GroupReplica {
+				r := replica(2, before, silentNodes)
+				unavailable(&r.Members[0])
+				return r
+			}()),
+			want: decision{Known: true, Progress: begun(b, startedNow), Replace: replacements{2: because("is not available")},
+				State: state(lifecycle.UpdateWaitsForDeletion, "1 replica is being replaced")},
+		},
+		"only such replicas are left": {
+			u: rollingGroup(begun(b), 1, replica(0), replica(1, before, silentNodes)),
+			want: decision{Known: true, Progress: begun(b),
+				State: state(lifecycle.UpdateWaitsForReadiness, "replica 1 of an earlier template stays while it is not known whether it runs: node n does not answer; waiting")},
 		},
 		"of the same age: the lowest index": {
 			u: rollingGroup(nil, 2, func() lifecycle.GroupReplica {

@@ -3,6 +3,7 @@
 package workload
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -347,12 +348,17 @@ func WithScheduled(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha
 }
 
 // WithCounts returns copies of PodCliques in whose status pods are counted from the given pods: a status may be
-// outdated, and ready pods are deleted only on current counts. pods may belong to any PodClique; see CliquePodsFacts.
-func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool) []*v1alpha1.PodClique {
+// outdated, and ready pods are deleted only on current counts. The same holds for whether nodes do not answer on which the
+// minimum may run. pods may belong to any PodClique; see CliquePodsFacts. marked returns pods with their Silence.
+func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, marked func([]lifecycle.Pod) []lifecycle.Pod) []*v1alpha1.PodClique {
 	return recounted(cliques, pods, unreachable, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		n := lifecycle.Count(facts)
 		c.Status.Replicas, c.Status.ScheduledReplicas, c.Status.ReadyReplicas, c.Status.UpdatedReplicas = n.Pods, n.Scheduled, n.Ready, n.Updated
 		c.Status.AvailableReplicas = min(c.Status.AvailableReplicas, n.Ready)
+		if silent, s := lifecycle.SilentPods(marked(facts)); n.Ready < Minimum(c).Enforced() && n.Ready+silent >= Minimum(c).Enforced() {
+			meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionMinAvailableBreached,
+				Status: metav1.ConditionUnknown, Reason: string(s.Reason), Message: fmt.Sprintf("%d pods ready; %s", n.Ready, s)})
+		}
 		c.Status.ObservedGeneration, c.Status.ObservedRevision = c.Generation, RevisionNumber(c)
 		c.Status.CurrentPodCliqueSetGenerationHash = nil
 		if hash := GenerationHash(c); !slices.ContainsFunc(facts, func(p lifecycle.Pod) bool { return p.Outdated }) {

@@ -41,12 +41,32 @@ func TestWithCounts(t *testing.T) {
 		clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 3,
 			Labels: map[string]string{v1alpha1.LabelPodTemplateHash: "b"}, Annotations: map[string]string{v1alpha1.AnnotationGenerationHash: "gen-b", v1alpha1.AnnotationRevision: "2"}},
 			Status: v1alpha1.PodCliqueStatus{CurrentPodCliqueSetGenerationHash: ptr.To("gen-b"), Replicas: 7}}
-		got := CliqueFacts(WithCounts([]*v1alpha1.PodClique{clique}, tc.pods, isGone)[0])
+		known := func(pods []lifecycle.Pod) []lifecycle.Pod { return pods }
+		got := CliqueFacts(WithCounts([]*v1alpha1.PodClique{clique}, tc.pods, isGone, known)[0])
 		if got.Pods != tc.count || got.Updated != tc.update || got.Followed != tc.followed || !got.Observed || got.Revision != 2 {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if clique.Status.Replicas != 7 || ptr.Deref(clique.Status.CurrentPodCliqueSetGenerationHash, "") != "gen-b" {
 			t.Errorf("%s: the PodClique that was given was changed: %+v", name, clique.Status)
+		}
+	}
+}
+
+// A status may not say yet that nodes do not answer on which the minimum may run.
+func TestWithCountsMarksSilence(t *testing.T) {
+	t.Parallel()
+	silent := func(pods []lifecycle.Pod) []lifecycle.Pod {
+		for i := range pods {
+			pods[i].Silence = lifecycle.Silence{Reason: lifecycle.NodesDoNotAnswer, Text: "node n does not answer"}
+		}
+		return pods
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "a", Controller: ptr.To(true)}}}}
+	for minimum, want := range map[int32]lifecycle.BreachReason{1: lifecycle.NodesDoNotAnswer, 2: ""} {
+		clique := &v1alpha1.PodClique{ObjectMeta: metav1.ObjectMeta{UID: "a"}, Spec: v1alpha1.PodCliqueSpec{Replicas: 2, MinAvailable: &minimum},
+			Status: v1alpha1.PodCliqueStatus{MinAvailable: &minimum}}
+		if got := CliqueFacts(WithCounts([]*v1alpha1.PodClique{clique}, []*corev1.Pod{pod}, isGone, silent)[0]).Silence; got.Reason != want {
+			t.Errorf("minimum %d: %+v", minimum, got)
 		}
 	}
 }

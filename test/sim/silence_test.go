@@ -18,6 +18,7 @@ import (
 	"github.com/muster-project/muster/pkg/lifecycle"
 	"github.com/muster-project/muster/pkg/naming"
 	"github.com/muster-project/muster/pkg/workload"
+	"github.com/muster-project/muster/test/wrappers"
 )
 
 // impatient makes the pods of a set count as missing ten seconds after their node has become silent.
@@ -535,4 +536,50 @@ func (w *unknownWatch) isUnknown(c *Cluster, pod *corev1.Pod, grace time.Duratio
 		}
 	}
 	return now.Before(since.Add(grace)) || together > 2 && together > others
+}
+
+// Three nodes do not answer when an update begins, and answer again within their grace: the update has replaced none of
+// their pods, no replica of a scaling group with such a pod, and nothing that is ready, since too few others are. Then it
+// goes on.
+func TestUpdateLeavesWhatDoesNotAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		set    *v1alpha1.PodCliqueSet
+		edited []string
+		lost   []string // a pod of each of these PodCliques
+		pods   int
+	}{
+		"pods": {wrappers.MakePodCliqueSet("chat", "ns").Clique("web", 8, wrappers.MinAvailable(7), wrappers.GPUs(1)).Obj(),
+			[]string{"web"}, []string{"chat-0-web", "chat-0-web", "chat-0-web"}, 8},
+		"replicas of a group": {wrappers.MakePodCliqueSet("chat", "ns").Clique("leader", 1, wrappers.GPUs(1)).Clique("worker", 1, wrappers.GPUs(1)).
+			ScalingGroup("model", 6, 5, "leader", "worker").Obj(),
+			[]string{"leader", "worker"}, []string{"chat-0-model-0-leader", "chat-0-model-2-worker", "chat-0-model-4-leader"}, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := New(t, Options{Nodes: Nodes(16, 1), Check: both(invariants(), both(nothingEndsUnknown(), updates()))})
+			tc.set.Spec.Template.UnreachableGrace = &metav1.Duration{Duration: 5 * time.Minute}
+			c.Create(tc.set)
+			c.Advance(time.Minute)
+			wantAvailable(c, tc.pods)
+			before := identities[*corev1.Pod](c)
+			for i, clique := range tc.lost {
+				pods := podsOf(c, clique)
+				must(t, c.Kubelet.LoseNode(pods[i%len(pods)].Spec.NodeName))
+			}
+			c.Advance(5 * time.Second)
+			image(c, podCliqueSet(), "registry.example/main:2", tc.edited...)
+			c.Advance(time.Minute)
+			after := identities[*corev1.Pod](c)
+			for pod, uid := range before {
+				if after[pod] != uid {
+					t.Errorf("pod %s was replaced, while too few others were available", pod)
+				}
+			}
+			for _, node := range All[*corev1.Node](c) {
+				must(t, c.Kubelet.RestoreNode(node.Name))
+			}
+			c.Advance(30 * time.Minute)
+			wantUpdated(c)
+			wantAvailable(c, tc.pods)
+		})
+	}
 }

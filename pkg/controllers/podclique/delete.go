@@ -28,7 +28,7 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 		switch deletions[i].Reason {
 		case lifecycle.DeletedUpdate:
 			if !deletions[i].Pod.Ready {
-				return r.deleteUnready(ctx, pod)
+				return r.deleteUnready(ctx, pod, deletions[i].Pod)
 			}
 		case lifecycle.DeletedCancelled:
 			return r.children.DeleteVersion(ctx, pod) // it may have been given a node, or have started
@@ -62,11 +62,14 @@ func (r *Reconciler) deletePods(ctx context.Context, clique *v1alpha1.PodClique,
 	return nil
 }
 
-// deleteUnready deletes a pod that is not ready, unless it has become ready: it may have changed, or its node may
-// respond again and the cache not show it yet.
-func (r *Reconciler) deleteUnready(ctx context.Context, pod *corev1.Pod) error {
-	if workload.IsReady(pod) && !r.children.LiveUnreachable(ctx)(pod.Spec.NodeName) {
-		return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New("its node responds again"))
+// deleteUnready deletes a pod that is not ready, facts about which say whether its node responds. It may have changed,
+// or its node, and the cache not show it yet: a pod on a node that responds again may be ready, and one on a node that
+// does not respond any more may run although the control plane writes that it is not ready.
+func (r *Reconciler) deleteUnready(ctx context.Context, pod *corev1.Pod, facts lifecycle.Pod) error {
+	if workload.IsReady(pod) || facts.AwaitsReport() {
+		if was := facts.LostNode != ""; was != r.children.LiveUnreachable(ctx)(pod.Spec.NodeName) {
+			return apierrors.NewConflict(corev1.Resource("pods"), pod.Name, errors.New("whether its node responds has changed"))
+		}
 	}
 	return r.children.DeleteVersion(ctx, pod)
 }

@@ -49,7 +49,7 @@ func (r *Reconciler) confirmUnits(ctx context.Context, seen *observation, plan *
 		if len(plan.termination.Replicas) > 0 {
 			plan.termination = decideTermination(set, group, workload.WithReady(members, pods, r.children.StillUnreachable(ctx), r.children.SilentMarker(ctx, set, now)), now)
 		}
-		plan.rollout, plan.holds = r.decideUpdate(seen, workload.WithCounts(members, pods, r.children.LiveUnreachable(ctx)), now)
+		plan.rollout, plan.holds = r.decideUpdate(seen, workload.WithCounts(members, pods, r.children.LiveUnreachable(ctx), r.children.SilentMarker(ctx, set, now)), now)
 	}
 	r.decideReplicas(ctx, seen, plan, i, cliques, pods, now)
 	replace := plan.replacements()
