@@ -13,8 +13,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // Options configures a control plane. The zero value is a plain cluster (etcd, API server) in a temporary directory.
@@ -73,6 +75,7 @@ type ControlPlane struct {
 // Start starts a control plane and returns when it serves requests and has the namespaces that every cluster has. On an
 // error, or when ctx ends first, all processes are stopped.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	log.SetLogger(logr.Discard()) // of clients and caches, which ask for one; what goes wrong is an error, or tried again
 	options.BinDir = cmp.Or(options.BinDir, filepath.Join(repository(), "bin"))
 	options.Kubernetes = cmp.Or(options.Kubernetes, os.Getenv("CONTROLPLANE_KUBERNETES"))
 	options.NodeLease = cmp.Or(options.NodeLease, 40*time.Second)
