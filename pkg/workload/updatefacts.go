@@ -211,13 +211,23 @@ func GroupUpdateFacts(set *v1alpha1.PodCliqueSet, group *v1alpha1.PodCliqueScali
 			existing = &replicas[at]
 		}
 		switch {
-		case u.HoldsPrevious(j, existing, RecordedGroupAttempt(group, j)):
+		case u.HoldsPrevious(j, existing, replacementDuring(u.Progress, set, i, group, j)):
 			holds[j] = true
 		case existing == nil:
 			u.New = append(u.New, j)
 		}
 	}
 	return u, holds
+}
+
+// replacementDuring returns why replica j of a scaling group was replaced last: by the group, or else by the set, which
+// replaces its replica i as a whole, since the update of the group began.
+func replacementDuring(update *lifecycle.Progress, set *v1alpha1.PodCliqueSet, i int, group *v1alpha1.PodCliqueScalingGroup, j int) lifecycle.Raised {
+	raised := RecordedGroupAttempt(group, j)
+	if bySet := RecordedAttempt(set.Status.ReplicaAttempts, i); raised.Attempt == 0 && update.Open() && !bySet.At.Before(update.StartedAt) {
+		return bySet
+	}
+	return raised
 }
 
 // ScaledOutReplicas returns the desired replicas of a scaling group that it has been scaled out to and that were never

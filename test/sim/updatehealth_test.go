@@ -327,3 +327,35 @@ func TestUpdateRetriesACreationWithBackoff(t *testing.T) {
 	wantUpdated(c)
 	wantAvailable(c, 9)
 }
+
+// An update is stuck at the first replica of a scaling group when the set terminates the replica because of another
+// clique. The replicas that the update has not reached come back with the template that they had (docs/decisions, U9).
+func TestTerminationBySetDuringAStuckUpdate(t *testing.T) {
+	c := New(t, Options{Nodes: Nodes(4, 4), Check: both(invariants(), both(terminations(), updates()))})
+	breakImages(c)
+	set := watched(time.Minute, 0)
+	set.Spec.Template.PodCliqueScalingGroupConfigs[0].Replicas = ptr.To(int32(3))
+	c.Create(set)
+	c.Advance(time.Minute)
+	wantAvailable(c, 11)
+	c.Timeline.Say("the update of the group to a broken image stops at its first replica")
+	image(c, podCliqueSet(), broken+"2", "leader", "worker")
+	c.Advance(2 * time.Minute)
+	if ready, unready := withImage(c, broken+"2"); ready != 0 || unready != 3 {
+		t.Fatalf("%d pods with the broken image are ready, %d are not; want 3 that are not", ready, unready)
+	}
+	c.Timeline.Say("both routers fail for longer than the delay")
+	for _, pod := range podsOf(c, "chat-0-router") {
+		must(t, c.Kubelet.FailReadiness(pod))
+	}
+	c.Advance(5 * time.Minute)
+	if attempts := theSet(c, "chat").Status.ReplicaAttempts; len(attempts) != 1 || attempts[0].Reason != v1alpha1.ReasonTermination {
+		t.Fatalf("attempts: %+v", attempts)
+	}
+	if ready, unready := withImage(c, broken+"2"); ready != 0 || unready != 3 {
+		t.Errorf("%d pods with the broken image are ready, %d are not; want 3 that are not", ready, unready)
+	}
+	if ready, _ := withImage(c, "registry.example/main:1"); ready != 8 {
+		t.Errorf("%d pods with the other image are ready, want 8", ready)
+	}
+}
