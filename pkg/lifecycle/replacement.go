@@ -126,9 +126,8 @@ type Unit struct {
 	// Admitted: the unit has a PodGroup of its own, which was created for Attempt and is admitted.
 	Admitted bool
 	// NotBefore is when PodCliques of Attempt are created at the earliest, zero: immediately; RaisedAt is when Attempt
-	// was raised. Restart is the number of the restart that waits, for the message.
+	// was raised.
 	NotBefore, RaisedAt time.Time
-	Restart             int32
 	// Replace requests that the unit is replaced because of the state of its PodCliques of Attempt. It has no effect
 	// if all of them are being deleted, because the unit is then replaced already.
 	Replace Replacement
@@ -225,7 +224,7 @@ func DecideUnit(u Unit, now time.Time) UnitDecision {
 		d.Earlier = true
 		return d
 	case now.Before(u.NotBefore) && !now.Before(u.RaisedAt):
-		d.Paused = fmt.Sprintf("waits until %s before restart %d", Timestamp(u.NotBefore), u.Restart)
+		d.Paused = fmt.Sprintf("waits until %s before it starts again", Timestamp(u.NotBefore))
 		d.RequeueAfter = Sooner(d.RequeueAfter, u.NotBefore.Sub(now))
 		return d
 	}

@@ -109,15 +109,15 @@ func TestDecideUnit(t *testing.T) {
 			UnitDecision{Attempt: Attempt{Set: 1}, Create: wanted},
 		},
 		"it has failed repeatedly: nothing is created before its time": {
-			Unit{Wanted: wanted, Attempt: Attempt{Set: 3}, NotBefore: now.Add(10 * time.Second), RaisedAt: now.Add(-time.Second), Restart: 3},
-			UnitDecision{Attempt: Attempt{Set: 3}, Paused: "waits until " + Timestamp(now.Add(10*time.Second)) + " before restart 3", RequeueAfter: 10 * time.Second},
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 3}, NotBefore: now.Add(10 * time.Second), RaisedAt: now.Add(-time.Second)},
+			UnitDecision{Attempt: Attempt{Set: 3}, Paused: "waits until " + Timestamp(now.Add(10*time.Second)) + " before it starts again", RequeueAfter: 10 * time.Second},
 		},
 		"its time has come": {
-			Unit{Wanted: wanted, Attempt: Attempt{Set: 3}, NotBefore: now, RaisedAt: now.Add(-time.Second), Restart: 3},
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 3}, NotBefore: now, RaisedAt: now.Add(-time.Second)},
 			UnitDecision{Attempt: Attempt{Set: 3}, Create: wanted},
 		},
 		"its attempt was raised by a clock that was a day ahead": {
-			Unit{Wanted: wanted, Attempt: Attempt{Set: 3}, NotBefore: now.Add(24*time.Hour + 10*time.Second), RaisedAt: now.Add(24 * time.Hour), Restart: 3},
+			Unit{Wanted: wanted, Attempt: Attempt{Set: 3}, NotBefore: now.Add(24*time.Hour + 10*time.Second), RaisedAt: now.Add(24 * time.Hour)},
 			UnitDecision{Attempt: Attempt{Set: 3}, Create: wanted},
 		},
 		"it waits for a pod before it waits for its time": {

@@ -136,7 +136,7 @@ func SetUnitFacts(set *v1alpha1.PodCliqueSet, i int, wanted []string, cliques []
 	u.Admitted = podGroup != nil && podGroup.DeletionTimestamp == nil && Attempt(podGroup).Believed(u.Attempt.Set).Set >= u.Attempt.Set &&
 		meta.IsStatusConditionTrue(podGroup.Status.Conditions, v2alpha2.ConditionAdmitted)
 	if a := attemptEntry(set.Status.ReplicaAttempts, i); a != nil && a.NotBefore != nil {
-		u.NotBefore, u.RaisedAt, u.Restart = a.NotBefore.Time, a.StartedAt.Time, set.Status.RestartCount
+		u.NotBefore, u.RaisedAt = a.NotBefore.Time, a.StartedAt.Time
 	}
 	recorded := map[string]lifecycle.Attempt{} // of group replicas, by the names of their PodCliques
 	for _, g := range groups {

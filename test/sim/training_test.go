@@ -189,7 +189,7 @@ func TestJobThatKeepsFailing(t *testing.T) {
 			}
 			wantJob(c, v1alpha1.PodCliqueSetPhasePending, restart, "")
 			condition := meta.FindStatusCondition(theSet(c, "job").Status.Conditions, v1alpha1.ConditionAvailable)
-			if want := fmt.Sprintf("waits until %s before restart %d", until.UTC().Format(time.RFC3339), restart); !strings.Contains(condition.Message, want) {
+			if want := fmt.Sprintf("waits until %s before it starts again", until.UTC().Format(time.RFC3339)); !strings.Contains(condition.Message, want) {
 				c.Fatalf("message %q, want %q", condition.Message, want)
 			}
 		}
