@@ -34,7 +34,7 @@ type RunningPods struct {
 type Candidates struct {
 	Workloads []preemption.Workload
 	Gangs     []Key // by index in Workloads; zero: a pod without a gang
-	Ending    []int // IDs of pods that end without this gang's doing, and whose room it only has to wait for
+	Ending    []int // IDs of pods that end without this gang's doing, soon enough, and whose room it only has to wait for
 	Plans     []PlanRoom
 	Protected int  // pods of lower priority that may not be preempted
 	Unsettled bool // other pods may be candidates in a moment, for example of a gang that is being bound
@@ -151,7 +151,8 @@ func (c *candidates) addPod(id int) {
 	c.lowest = min(c.lowest, count.PodPriority(pod))
 	isMember := m != nil && m.gang.group != nil && !(m.isBound() && m.misplaced != "")
 	if pod.DeletionTimestamp != nil {
-		if r.now.Before(pod.DeletionTimestamp.Add(r.opts.PreemptionTimeout)) && !(m != nil && m.gang == c.own && m.state == count.Assumed) {
+		isFar := r.opts.isSlow(pod) && pod.DeletionTimestamp.Sub(r.now) > r.opts.MaxVictimGrace
+		if !isFar && r.now.Before(pod.DeletionTimestamp.Add(r.opts.PreemptionTimeout)) && !(m != nil && m.gang == c.own && m.state == count.Assumed) {
 			c.Ending = append(c.Ending, id)
 		}
 		return
@@ -232,8 +233,7 @@ func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
 		p.Grace = *grace
 	}
-	longest := c.registry.opts.MaxVictimGrace
-	p.Kept = longest > 0 && p.Grace > int64(longest/time.Second) || c.work.Pod != nil && count.PodPriority(pod) >= c.work.EvictionPriority
+	p.Kept = c.registry.opts.isSlow(pod) || c.work.Pod != nil && count.PodPriority(pod) >= c.work.EvictionPriority
 	if start := pod.Status.StartTime; start != nil {
 		p.Running = int64(max(0, c.registry.now.Sub(start.Time)) / time.Second)
 	}
@@ -241,6 +241,19 @@ func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 		p.Budgets = c.running.Budgets(id)
 	}
 	return p
+}
+
+// isSlow reports whether a pod may take longer to end than a victim may: by its grace period, or by that with which it
+// is deleted.
+func (o *Options) isSlow(pod *corev1.Pod) bool {
+	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
+	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		grace = *own
+	}
+	if deletion := pod.DeletionGracePeriodSeconds; deletion != nil {
+		grace = max(grace, *deletion)
+	}
+	return o.MaxVictimGrace > 0 && grace > int64(o.MaxVictimGrace/time.Second)
 }
 
 // addGangs adds the gangs of the members. Those of one gang are brought together first: there are no lists that grow

@@ -148,7 +148,9 @@ func (m *market) evictPods(key Key, grace time.Duration) {
 		m.update(uid, markEvicted)
 		m.ends[uid] = m.now.Add(grace)
 		if grace > 0 {
-			m.update(uid, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.ends[uid]} })
+			m.update(uid, func(p *corev1.Pod) {
+				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: m.ends[uid]}, new(int64(grace/time.Second))
+			})
 		}
 	}
 }

@@ -81,6 +81,25 @@ func TestRoomOfTerminatingPodsSparesOthers(t *testing.T) {
 	}
 }
 
+// Room of pods that may take longer to end than a victim is not waited for: others end.
+func TestRoomOfPodsThatEndTooLateSparesNobody(t *testing.T) {
+	t.Parallel()
+	for ends, want := range map[time.Duration]int{time.Minute: 0, 6 * time.Minute: 2} {
+		m := newQuietMarket(t, 4)
+		m.r.opts.MaxVictimGrace = time.Minute
+		a, b, high := keyNamed("a"), keyNamed("b"), keyNamed("high")
+		m.createGang(a, 2, 2, 0)
+		m.createGang(b, 2, 2, 0)
+		m.runFor(time.Second)
+		m.evictPods(a, ends)
+		m.createGang(high, 2, 2, 5)
+		m.runFor(2 * time.Minute)
+		if m.victims != want || m.boundOf(high) != 2 || m.boundOf(b) != 2-want {
+			t.Errorf("beside pods that end after %s: %d pods were evicted, want %d; %d of the gang are bound, and %d of the other one", ends, m.victims, want, m.boundOf(high), m.boundOf(b))
+		}
+	}
+}
+
 // A decision is made for two gangs of two pods. Before its victims are marked, or when they are, the cluster changes:
 // only who is needed then ends.
 func TestVictimsAreCheckedBeforeTheyEnd(t *testing.T) {

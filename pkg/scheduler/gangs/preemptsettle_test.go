@@ -352,9 +352,10 @@ func (m *market) checkNeeded(p *evictions.Eviction) {
 		bound, _ := m.podsOf(p.Gang, "", p.Priority)
 		needs -= bound
 	}
+	longest := m.r.opts.MaxVictimGrace
 	for uid, pod := range m.pods {
-		if pod.DeletionTimestamp != nil { // its room comes by itself, if it does not need too long
-			gone[uid] = m.now.Before(pod.DeletionTimestamp.Add(30 * time.Second))
+		if end := pod.DeletionTimestamp; end != nil { // its room comes by itself, if it does not need too long
+			gone[uid] = m.now.Before(end.Add(30*time.Second)) && (longest == 0 || end.Sub(m.now) <= longest)
 		}
 	}
 	for _, v := range p.Victims {

@@ -72,7 +72,8 @@ type Options struct {
 	// PreemptionTimeout is how long a preemptor waits for the pods that it preempts beyond their grace periods. It also
 	// bounds for how long the room of other terminating pods is expected.
 	PreemptionTimeout time.Duration
-	// MaxVictimGrace is the longest grace period of a victim. Zero: there is no such limit.
+	// MaxVictimGrace is the longest grace period of a victim, and how far away the end of another terminating pod may
+	// be whose room is expected. Zero: there is no such limit.
 	MaxVictimGrace time.Duration
 	// ReservationAfter is how long a gang must have waited until it is promised room (docs/decisions, G25). Zero: none
 	// is.
