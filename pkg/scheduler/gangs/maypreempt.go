@@ -93,7 +93,7 @@ func (r *Registry) protectedUpTo(pod *corev1.Pod) int32 {
 	delete(r.departed, pod.UID)
 	isOverdue := pod.DeletionTimestamp != nil && !r.now.Before(pod.DeletionTimestamp.Add(r.opts.PreemptionTimeout))
 	switch {
-	case isOverdue, len(pod.Spec.ResourceClaims) > 0: // its room, or its devices, did not count as free
+	case isOverdue, len(pod.Spec.ResourceClaims) > 0, r.opts.isSlow(pod): // its room, or its devices, did not count as free
 	case m != nil:
 		return max(priority, m.gang.protectedUpTo())
 	case hasDeparted:

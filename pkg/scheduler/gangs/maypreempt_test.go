@@ -304,6 +304,21 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 			change: func(m *market) {
 				m.endPod(third, func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: m.now.Add(-time.Hour)} })
 			}},
+		"a pod ends that needs too long for a victim": {helps: true,
+			begin:  func(m *market) { m.runSlowGang(third, 1) },
+			change: func(m *market) { m.endPod(third, nil) }},
+		"a pod ends that would have ended with one that needs too long for a victim": {helps: true,
+			begin:  func(m *market) { m.runSlowGang(third, 2) },
+			change: func(m *market) { m.endPod(third, nil) }},
+		"a gang terminates of which a pod needs too long for a victim": {helps: true,
+			begin:  func(m *market) { m.runSlowGang(third, 2) },
+			change: func(m *market) { m.evictPods(third, 30*time.Minute) }},
+		"a pod terminates that needs too long for a victim, and others of its gang do not": {helps: true,
+			begin:  func(m *market) { m.runSlowGang(third, 2) },
+			change: func(m *market) { m.evictSlowPod(third) }},
+		"a terminating pod ends whose end was too far away": {helps: true,
+			begin:  func(m *market) { m.createGang(third, 1, 1, 0); m.runFor(time.Second); m.evictPods(third, 2*time.Hour) },
+			change: func(m *market) { m.endPod(third, nil) }},
 
 		"a pod ends that could have been preempted": {
 			begin:  func(m *market) { m.createGang(third, 1, 1, 0) },
@@ -346,6 +361,7 @@ func TestVictimsAreSearchedForAfterChangesThatMayHelp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newQuietMarket(t, 5)
+			m.r.opts.MaxVictimGrace = time.Hour
 			m.createGang(low, 4, 4, 0, preemptibility(v2alpha2.NonPreemptible))
 			m.runFor(time.Second)
 			if tc.begin != nil {
@@ -427,6 +443,34 @@ func (m *market) runMixedGang(key Key) {
 	if m.boundOf(key) != 2 {
 		m.t.Fatalf("%d pods of %s are bound", m.boundOf(key), key.Name)
 	}
+}
+
+// runSlowGang runs a gang, in part on a node that is added, of which the last pod has a grace period of two hours.
+func (m *market) runSlowGang(key Key, pods int) {
+	m.nodes["n1"], m.room = pods-1, nil
+	m.createGang(key, pods, pods, 0)
+	m.runFor(time.Second)
+	if m.boundOf(key) != pods {
+		m.t.Fatalf("%d pods of %s are bound", m.boundOf(key), key.Name)
+	}
+	m.update(m.lastOf(key), func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(7200)) })
+}
+
+// evictSlowPod evicts the last pod of a gang. It does not end.
+func (m *market) evictSlowPod(key Key) {
+	m.update(m.lastOf(key), func(p *corev1.Pod) {
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &metav1.Time{Time: m.now.Add(2 * time.Hour)}, p.Spec.TerminationGracePeriodSeconds
+	})
+}
+
+// lastOf returns the last pod of a gang by UID.
+func (m *market) lastOf(key Key) (last types.UID) {
+	for _, uid := range sortedUIDs(m.pods) {
+		if keyOf(m.pods[uid]) == key {
+			last = uid
+		}
+	}
+	return last
 }
 
 // updatePod changes the pod of a gang that has the priority.

@@ -87,8 +87,8 @@ func (m *member) recount() {
 func (m *member) counted() count.Pod {
 	p := count.Pod{
 		Pod: m.pod, State: m.state, Mark: m.mark.PlanID(), GPUs: m.gpus, IsReleased: m.leaving, IsGated: m.gate != "",
-		IsFormer: m.isFormer(),
-		IsOurs:   m.gang.profiles.Has(m.pod.Spec.SchedulerName), IsOwn: m.gang.group != nil && m.gang.wasPlaced(m),
+		IsFormer: m.isFormer(), IsSlow: m.gang.opts.isSlow(m.pod),
+		IsOurs: m.gang.profiles.Has(m.pod.Spec.SchedulerName), IsOwn: m.gang.group != nil && m.gang.wasPlaced(m),
 	}
 	if m.misplaced == "" {
 		p.Leaf = m.gang.countingTree().Group(m.leaf)

@@ -234,8 +234,8 @@ func (r *Registry) recountBound(m *member) {
 	changes, strays, mixed, protected := g.numbers.BoundChanges, g.numbers.Flagged(count.IsStray), g.numbers.IsMixed(), g.protectedUpTo()
 	m.recount()
 	switch {
-	case g.numbers.BoundChanges != changes && g.isProtected():
-		r.recordMayHelp(everyPriority) // other pods may be above the minimum, or be no members
+	case g.numbers.BoundChanges != changes && protected == everyPriority:
+		r.recordMayHelp(everyPriority) // other pods may be above the minimum, or be no members, or end without a slow one
 	case g.numbers.Flagged(count.IsStray) > strays, mixed && g.numbers.BoundChanges != changes: // it may be preempted by itself, or the gang without it
 		r.recordVictimsChanged(g, protected)
 	}
@@ -254,7 +254,7 @@ func (r *Registry) recordVictimsChanged(g *gangState, protected int32) {
 // protectedUpTo returns the highest priority of a gang that may not be able to preempt all bound pods of this one.
 // Without a PodGroup each pod has its own priority.
 func (g *gangState) protectedUpTo() int32 {
-	if g.group != nil && (g.tree == nil || g.isProtected()) {
+	if g.group != nil && (g.tree == nil || g.isProtected() || g.numbers.Flagged(count.IsSlow) > 0) {
 		return everyPriority
 	}
 	return g.numbers.HighestPriority()

@@ -38,6 +38,7 @@ type Pod struct {
 	IsOurs     bool         // it names a profile of this scheduler
 	IsOwn      bool         // it was bound by a plan for its current PodGroup
 	IsFormer   bool         // it belongs to a former run, and has no Leaf
+	IsSlow     bool         // it takes longer to end than a victim may
 }
 
 // IsBound reports whether a pod is bound: nodeName is set (or the binding was accepted), and the pod is neither
@@ -124,7 +125,7 @@ const (
 )
 
 // Flags are boolean properties of a pod; the pods with each property are counted.
-type Flags uint16
+type Flags uint32
 
 const (
 	hasPriority   Flags = 1 << iota // has not succeeded
@@ -143,6 +144,7 @@ const (
 	IsWaiting                       // waits for one of our profiles, in a plan or not
 	IsOurs                          // names one of our profiles, in any state
 	IsFormer                        // is bound, and belongs to a former run
+	IsSlow                          // is bound, counts, and is no victim, nor is what would end with it
 	nFlags        = iota
 )
 
@@ -191,6 +193,7 @@ func ShareOf(p *Pod) Share {
 	set(IsStanding, standing)
 	set(IsOurs, p.IsOurs)
 	set(IsFormer, standing && p.IsFormer)
+	set(IsSlow, standing && s.Leaf != nil && p.IsSlow)
 	switch p.State {
 	case Bound:
 		set(IsReleased, p.IsReleased && NeedsDeletion(p.Pod) && !failed)

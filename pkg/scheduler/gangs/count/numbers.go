@@ -145,7 +145,7 @@ func (n *Numbers) addBound(leaf *gang.Group, k int) {
 }
 
 // Flagged returns the number of pods with a property.
-func (n *Numbers) Flagged(f Flags) int { return n.flagged[bits.TrailingZeros16(uint16(f))] }
+func (n *Numbers) Flagged(f Flags) int { return n.flagged[bits.TrailingZeros32(uint32(f))] }
 
 // TakeTouched returns the leaves whose bound pods changed since the last call. The result is valid until the next
 // change.

@@ -61,7 +61,7 @@ func randomPod(rng *rand.Rand, i int, leaves []*gang.Group) *Pod {
 	if rng.IntN(9) == 0 {
 		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "gate"}}
 	}
-	p := &Pod{Pod: pod, State: State(rng.IntN(5)), Leaf: leaves[rng.IntN(len(leaves))], GPUs: int64(rng.IntN(3)), IsOurs: pod.Spec.SchedulerName != "other"}
+	p := &Pod{Pod: pod, State: State(rng.IntN(5)), Leaf: leaves[rng.IntN(len(leaves))], GPUs: int64(rng.IntN(3)), IsOurs: pod.Spec.SchedulerName != "other", IsSlow: rng.IntN(3) == 0}
 	switch {
 	case rng.IntN(9) == 0:
 		p.Leaf = nil
