@@ -84,9 +84,9 @@ func (r *Registry) countArrival(uid types.UID) (p *Plan, last bool) {
 }
 
 // openBarrier opens the barrier of a plan of which all members have arrived. It aborts the plan instead if a sub-group
-// that the plan starts would not have its minimum, if the topology constraints, a Topology or a node on whose labels it
-// relies have changed, if a pod was bound beside it where it knows none of the gang, or if a node has no room for it
-// any more.
+// that the plan starts would not have its minimum, if its PodGroup was deleted and made again, if the topology
+// constraints, a Topology or a node on whose labels it relies have changed, if a pod was bound beside it where it knows
+// none of the gang, or if a node has no room for it any more.
 func (r *Registry) openBarrier(p *Plan) {
 	lacking := ""
 	if p.lacking != nil {
@@ -100,6 +100,8 @@ func (r *Registry) openBarrier(p *Plan) {
 	switch changed, beside := r.changedNode(p), p.nodeBeside(); {
 	case !r.makesWhole(p):
 		r.abortPlan(p, AbortChanged, "a bound pod that the plan counted on is gone")
+	case p.gang.group != nil && p.gang.group.UID != p.group.UID:
+		r.abortPlan(p, AbortChanged, "the PodGroup was deleted, and made again")
 	case p.gang.group != nil && !podgroup.SameConstraints(&p.group.Spec, &p.gang.group.Spec, p.concerns):
 		r.abortPlan(p, AbortChanged, "the topology constraints of the PodGroup have changed")
 	case !r.hasSameLevels(p):

@@ -258,6 +258,13 @@ func TestPlanLife(t *testing.T) {
 			s.commits("a", "b", "c").assumes("a", "b").r.RemoveGroup(gangG, s.now)
 			s.assumes("c").arrives("a", "b", "c").wantOpen(true).posts("a", "b", "c").wantQuiet()
 		},
+		"a PodGroup deleted and made again while its plan is bound ends the plan": func(t *testing.T, s *story) {
+			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b").r.RemoveGroup(gangG, s.now)
+			s.group(podGroup().UID("another").MinMember(4)).arrives("c").wantOpen(false).wantAborted(true)
+			if s.releases("a", "b", "c").wantQuiet(); s.plan.reason != "the PodGroup was deleted, and made again" {
+				t.Errorf("reason %q", s.plan.reason)
+			}
+		},
 		"a gang is forgotten when its PodGroup and pods go while the last binding is posted": func(t *testing.T, s *story) {
 			s.commits("a", "b", "c").assumes("a", "b", "c").arrives("a", "b", "c")
 			s.r.RemoveGroup(gangG, s.now)
