@@ -262,6 +262,21 @@ func TestPlanOfAGangThatIsBeingPreemptedIsAborted(t *testing.T) {
 	s.wantAborted(true)
 }
 
+// Evictions that an earlier process had begun for a gang of several priorities go on, although its PodGroup is invalid
+// by now.
+func TestEvictionsForAGangThatIsInvalidGoOn(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(1)).pods(on("n", "a")...)
+	s.group(wrappers.MakePodGroup("high", testNamespace).UID("high").SubGroup("x", 1).SubGroup("x", 1))
+	for name, priority := range map[string]int32{"b": 0, "c": 5} {
+		s.pods(memberPod(name).Gang("high").Priority(priority))
+	}
+	key, marked := Key{Namespace: testNamespace, Name: "high"}, []MarkedPod{{Pod: s.r.members["a"].pod, Witness: true}}
+	if e, ok := s.r.RestorePreemption(key, "plan", marked, s.now); !ok || len(e.Evict) != 1 || len(e.Evict[0].Victims) != 1 || s.r.gangs[key].treeErr == nil {
+		t.Errorf("%+v, %t, the PodGroup is invalid: %v", e, ok, s.r.gangs[key].treeErr)
+	}
+}
+
 // A victim without a gang needs an hour to end. Another gang that searches for victims meanwhile does not count on it
 // before its deletion was accepted, and does not end it again; the preemptor waits for it all the time.
 func TestAVictimWithoutAGangThatNeedsLong(t *testing.T) {

@@ -27,7 +27,7 @@ func (g *gangState) evictionPriorities(profile string) (priorities []int32, stan
 		return []int32{min(class, g.numbers.HighestPriority())}, nil
 	}
 	pods := g.podPriorities(profile)
-	highest, _, ok := minimumPriority(g.tree.Root(), pods)
+	highest, _, ok := minimumPriority(g.countingTree().Root(), pods)
 	if !ok {
 		return []int32{min(class, g.numbers.LowestPriority())}, nil
 	}
