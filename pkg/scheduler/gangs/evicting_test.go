@@ -624,10 +624,11 @@ func TestTheLastVictimEndsDuringAnAttempt(t *testing.T) {
 	if work == nil {
 		t.Fatal("no attempt before the last victim ended")
 	}
+	until := l.r.gangs[work.Gang].preemption.Until()
 	refuse := func() {
 		uid := l.leader.UID
 		l.leader = nil
-		l.apply(l.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{Topics: []Topic{Anything}}, l.now))
+		l.apply(l.r.RecordGangRefused(work.Gang, podgroup.Refusal{Reason: v2alpha2.ReasonInsufficientGPUs}, Wait{Topics: []Topic{Anything}, Until: until}, l.now))
 		l.r.RecordCycleFailed(uid, l.now)
 	}
 	refuse()
@@ -640,6 +641,13 @@ func TestTheLastVictimEndsDuringAnAttempt(t *testing.T) {
 	refuse()
 	if l.r.gangs[work.Gang].preemption != nil || outcomes[evictions.Wasted] != 1 {
 		t.Errorf("after one that saw it: %v", outcomes)
+	}
+	for i, d := range []time.Duration{wastedPause(1) - time.Millisecond, time.Millisecond} {
+		l.now = l.now.Add(d)
+		l.apply(l.r.Tick(l.now))
+		if isTried := l.leader != nil; isTried != (i == 1) {
+			t.Errorf("the gang is tried after the pause of %s, and not before: %d, %t", wastedPause(1), i, isTried)
+		}
 	}
 }
 

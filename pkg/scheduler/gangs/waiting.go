@@ -272,6 +272,9 @@ func (r *Registry) RecordGangRefused(key Key, why podgroup.Refusal, what Wait, n
 	}
 	before := g.preemption
 	e := r.reviewRefused(g)
+	if until := g.hopeless.until; before != nil && g.preemption == nil && !until.IsZero() && until.Before(what.Until) {
+		what.Until = until // the attempt expected to wait for the room as long as it would have been kept
+	}
 	if g.phase == Planning {
 		r.parkRefused(g, what)
 	} else {
