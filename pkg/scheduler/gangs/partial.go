@@ -152,7 +152,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 		out = append(out, g.podsToRelease()...)
 		if len(g.begun) > 0 {
 			out = append(out, g.unitsToRelease(elapsed, answering)...)
-			r.evaluate(g, r.now) // Tick repeats an activation
+			r.unmark = append(r.unmark, r.evaluate(g, r.now).Unmark...) // Tick repeats an activation
 		}
 		p := g.partialState()
 		g.proven = p.neverWhole
@@ -174,7 +174,7 @@ func (r *Registry) PodsToRelease(elapsed time.Duration, answering bool) []*corev
 				out = append(out, m.release())
 			}
 		}
-		r.evaluate(g, r.now) // it may no longer be complete; Tick repeats an activation
+		r.unmark = append(r.unmark, r.evaluate(g, r.now).Unmark...) // it may no longer be complete; Tick repeats an activation
 	}
 	slices.SortFunc(out, func(a, b *corev1.Pod) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)

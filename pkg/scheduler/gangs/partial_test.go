@@ -17,6 +17,7 @@ import (
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
 	"github.com/muster-project/muster/pkg/podgroup"
+	"github.com/muster-project/muster/pkg/scheduler/evictions"
 	"github.com/muster-project/muster/pkg/scheduler/marks"
 	"github.com/muster-project/muster/test/wrappers"
 )
@@ -597,6 +598,26 @@ func TestAGangIsTriedAgainAfterARelease(t *testing.T) {
 	}
 	if !woken {
 		t.Error("the gang is complete again, and its leader is not activated")
+	}
+}
+
+// The release of a gang whose victims are marked ends its preemption, and the marks are taken back.
+func TestMarksForAGangThatIsReleasedAreTakenBack(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2)).pods(planFor("group", "a", "b").bound("a"), owned("b"))
+	g := s.r.gangs[gangG]
+	p := &evictions.Eviction{ID: "plan", Gang: gangG, Group: g.group, Victims: []evictions.Victim{{Pod: wrappers.MakePod("low", testNamespace).UID("low").Obj()}}}
+	p.Begin(evictions.Marked, s.now)
+	g.preemption = p
+	released := 0
+	for range 31 {
+		released += len(s.r.PodsToRelease(time.Second, true))
+	}
+	if released == 0 || g.preemption != nil {
+		t.Fatalf("%d pods are released, and the gang preempts by %v", released, g.preemption)
+	}
+	if s.after(time.Second); !slices.Equal(s.effects.Unmark, []*evictions.Eviction{p}) {
+		t.Errorf("the marks of %v are taken back", s.effects.Unmark)
 	}
 }
 
