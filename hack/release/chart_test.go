@@ -113,6 +113,17 @@ func testChart(t *testing.T, out string) {
 		})
 	}
 
+	t.Run("cert-manager replaces rules about secrets only", func(t *testing.T) {
+		rules := func(k kustomization) []any { return kustomized(t, k)["Role/muster-controller"]["rules"].([]any) }
+		want := slices.DeleteFunc(rules(kustomization{folders: []string{"."}}), func(rule any) bool {
+			return reflect.DeepEqual(rule.(manifest)["resources"], []any{"secrets"})
+		})
+		got := rules(kustomization{folders: []string{"."}, components: []string{"components/cert-manager"}})
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("rules of muster-controller: %v, want %v", got, want)
+		}
+	})
+
 	t.Run("another namespace", func(t *testing.T) {
 		got, err := install(out, "gpu", "")
 		if err != nil {
