@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/muster-project/muster/pkg/apis/grove/v1alpha1"
@@ -48,8 +49,9 @@ func NewWitness(cache, live client.Reader, o Options) *Witness {
 // leaseAge is the maximum age of what is known about the Lease: a third of the time for which it is valid by default.
 const leaseAge = 5 * time.Second
 
-// handover is within how long after its last renewal another process acquires a Lease, valid for 15 s by default, whose
-// holder has crashed or released it. Earlier, each failover would begin the timers of breaches again.
+// handover is within how long after a Lease has expired, or was released, another process acquires it: a standby sees each
+// renewal, and acts, up to 4.4 s late, and a process may have to start. Earlier, each failover would begin the timers of
+// breaches again.
 const handover = 20 * time.Second
 
 // fleetAge is the maximum age of what is known about the nodes. Thousands of PodCliques may ask when many nodes are
@@ -118,6 +120,8 @@ func (w *Witness) schedulerLease(ctx context.Context, now time.Time) lifecycle.L
 	switch err := w.live.Get(ctx, w.lease, lease); {
 	case apierrors.IsNotFound(err):
 		w.seen = seenLease{readAt: now}
+	case apierrors.IsForbidden(err):
+		klog.FromContext(ctx).Error(err, "Whether muster-scheduler answers is not known: apply the Role muster-controller of this version, or see --scheduler-lease")
 	case err == nil && lease.Spec.RenewTime != nil && lease.Spec.LeaseDurationSeconds != nil:
 		renewed, at := lease.Spec.RenewTime.Time, now
 		switch {
@@ -126,7 +130,7 @@ func (w *Witness) schedulerLease(ctx context.Context, now time.Time) lifecycle.L
 		case w.seen.renewed.IsZero() && renewed.Before(now):
 			at = renewed
 		}
-		valid := max(time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second, handover)
+		valid := time.Duration(*lease.Spec.LeaseDurationSeconds)*time.Second + handover
 		w.seen = seenLease{renewed: renewed, readAt: now, Lease: lifecycle.Lease{Scheduler: w.name, Name: w.lease.String(),
 			RenewedAt: at, Expires: at.Add(valid)}}
 	}
