@@ -90,6 +90,23 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 }
 
 // A node on which another pod uses the host port has room when that pod has ended, and none before.
+// A port of the host excludes other pods with it while the container runs beside the others: a sidecar, but no other init
+// container (upstream's util.GetHostPorts).
+func TestPodsOnANodeWithPortsOfInitContainers(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[corev1.ContainerRestartPolicy]int{"": 8, corev1.ContainerRestartPolicyAlways: 1} {
+		w := newCluster(t, wrappers.MakeNode("n0").GPUs(8).Obj()).world(classPod("a").GPUs(1).Spec(func(s *corev1.PodSpec) {
+			s.InitContainers = []corev1.Container{{Name: "init", Ports: []corev1.ContainerPort{{HostPort: 80}}}}
+			if policy != "" {
+				s.InitContainers[0].RestartPolicy = &policy
+			}
+		}).Obj())
+		if got := w.Capacity(0).Pods; got != want {
+			t.Errorf("restart policy %q: the node holds %d pods, want %d", policy, got, want)
+		}
+	}
+}
+
 func TestCapacityBesideAUsedHostPort(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, wrappers.MakeNode("n0").GPUs(8).Obj(), wrappers.MakeNode("n1").GPUs(8).Obj(),

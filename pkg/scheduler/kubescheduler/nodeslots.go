@@ -14,6 +14,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/muster-project/muster/pkg/podgroup"
 	"github.com/muster-project/muster/pkg/scheduler/reservations"
@@ -111,11 +112,7 @@ func (d *demand) lostSlots(node fwk.NodeInfo, other *demand) int {
 func demandOf(ctx context.Context, f framework.Framework, filters []string, info *framework.PodInfo, state fwk.CycleState) demand {
 	skip := state.GetSkipFilterPlugins()
 	counts := func(name string) bool { return slices.Contains(filters, name) && !skip.Has(name) }
-	d := demand{}
-	for _, container := range slices.Concat(info.Pod.Spec.InitContainers, info.Pod.Spec.Containers) {
-		d.alone = d.alone || slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.HostPort > 0 })
-	}
-	d.alone = d.alone && slices.Contains(filters, names.NodePorts)
+	d := demand{alone: len(util.GetHostPorts(info.Pod)) > 0 && slices.Contains(filters, names.NodePorts)}
 	if !counts(names.NodeResourcesFit) {
 		return d
 	}
