@@ -5,6 +5,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -398,5 +399,62 @@ func TestServerClock(t *testing.T) {
 		if d.Checks[0].State != stateUnknown || !strings.HasPrefix(d.Checks[1].State+": "+d.Checks[1].Message, want) {
 			t.Errorf("%s ahead: %+v, want %s", ahead, d.Checks, want)
 		}
+	}
+}
+
+// What lint says of a PodCliqueSet is what the webhooks would: replicas that a clique does not give are 1, those of the set
+// 0, which a job must not have. All whole PodCliqueSets in the guides are right.
+func TestLintOfPodCliqueSets(t *testing.T) {
+	t.Parallel()
+	set := func(replicas, workloadType, cliqueReplicas string) string {
+		return "apiVersion: grove.io/v1alpha1\nkind: PodCliqueSet\nmetadata: {name: a}\nspec:\n" + replicas + workloadType +
+			"  template:\n    cliques:\n    - name: main\n      spec:\n        roleName: main\n" + cliqueReplicas +
+			"        podSpec: {restartPolicy: Never, containers: [{name: main, image: registry.example/main:1}]}\n"
+	}
+	files := map[string]struct {
+		document string
+		code     int
+		says     string
+	}{
+		"no replicas of the clique": {set("  replicas: 1\n", "", ""), 0, ""},
+		"0 of the clique":           {set("  replicas: 1\n", "", "        replicas: 0\n"), 2, "must be greater than 0"},
+		"no replicas of a job":      {set("", "  workloadType: Training\n", ""), 2, "it is immutable: set it to 1 or more"},
+		"no replicas of a service":  {set("", "", ""), 0, "no pods are created until it is raised"},
+	}
+	guides, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, guide := range guides {
+		data, err := os.ReadFile(guide)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, block := range strings.Split(string(data), "```yaml\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			if strings.Contains(block, "kind: PodCliqueSet\n") && strings.Contains(block, "podSpec:") && !strings.Contains(block, "...") {
+				files[fmt.Sprintf("%s block %d", filepath.Base(guide), i+1)] = struct {
+					document string
+					code     int
+					says     string
+				}{block, 0, ""}
+			}
+		}
+	}
+	if len(files) < 6 {
+		t.Errorf("only %d documents were found", len(files))
+	}
+	for name, tc := range files {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "set.yaml")
+			if err := os.WriteFile(file, []byte(tc.document), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			code, out, errs := run(t, 120, "--snapshot", scenes["runs"]().file(t), "lint", "-f", file)
+			if code != tc.code || !strings.Contains(out+errs, tc.says) {
+				t.Errorf("exit code %d, want %d, and %q:\n%s%s\n%s", code, tc.code, tc.says, out, errs, tc.document)
+			}
+		})
 	}
 }

@@ -176,6 +176,9 @@ func (m *manifest) add(document []byte, namespace string) error {
 		if err := decode(set); err != nil {
 			return err
 		}
+		if err := setDefaultReplicas(document, set); err != nil {
+			return err
+		}
 		return m.addSet(set)
 	case group == grovev1alpha1.GroupName && object.Kind == "ClusterTopologyBinding":
 		binding := &grovev1alpha1.ClusterTopologyBinding{}
@@ -244,10 +247,32 @@ func (m *manifest) addReplicaSet(set *appsv1.ReplicaSet) error {
 	return nil
 }
 
+// setDefaultReplicas sets the replicas of the cliques of which the document gives none, as the API server does.
+func setDefaultReplicas(document []byte, set *grovev1alpha1.PodCliqueSet) error {
+	var given struct {
+		Spec struct {
+			Template struct {
+				Cliques []struct {
+					Spec struct {
+						Replicas *int32 `json:"replicas"`
+					} `json:"spec"`
+				} `json:"cliques"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	if err := yaml.Unmarshal(document, &given); err != nil {
+		return err
+	}
+	for i, clique := range given.Spec.Template.Cliques {
+		set.Spec.Template.Cliques[i].Spec.Replicas = ptr.Deref(clique.Spec.Replicas, 1)
+	}
+	return nil
+}
+
 // addSet adds the PodGroups and pods that muster-controller makes of a PodCliqueSet.
 func (m *manifest) addSet(set *grovev1alpha1.PodCliqueSet) error {
 	grovev1alpha1.SetDefaults(set, grovev1alpha1.DefaultSchedulerName)
-	errs, warnings := grovevalidation.ValidatePodCliqueSet(set)
+	errs, warnings := grovevalidation.ValidateNewPodCliqueSet(set)
 	if !m.validated(grovev1alpha1.KindPodCliqueSet, set.Namespace, set.Name, errs, warnings) {
 		return nil
 	}

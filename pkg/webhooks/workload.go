@@ -144,15 +144,7 @@ func (v podCliqueSetValidator) ValidateCreate(ctx context.Context, pcs *v1alpha1
 	} else if !served {
 		return admission.Warnings{"muster-controller leaves this PodCliqueSet alone: " + reason}, nil
 	}
-	errs, warnings := validation.ValidatePodCliqueSet(pcs)
-	if pcs.Spec.Replicas == 0 { // also if it is not set; an existing set may be scaled to 0
-		if pcs.Spec.IsTraining() {
-			errs = append(errs, field.Invalid(field.NewPath("spec", "replicas"), 0,
-				"0, the value if it is not set, gives a Training workload no pods, and it is immutable: set it to 1 or more"))
-		} else {
-			warnings = append(warnings, "spec.replicas is 0, the value if it is not set: no pods are created until it is raised")
-		}
-	}
+	errs, warnings := validation.ValidateNewPodCliqueSet(pcs)
 	warnings = append(warnings, validation.SchedulerWarnings(pcs, nil, v.schedulerName)...)
 	topologyErrs, topologyWarnings, err := validation.ValidateNewTopology(pcs, func(name string) (*v1alpha1.ClusterTopologyBinding, error) {
 		return v.readBinding(ctx, name)

@@ -37,6 +37,20 @@ func ValidatePodCliqueSet(pcs *v1alpha1.PodCliqueSet) (field.ErrorList, []string
 	return limitErrors(validateDefaulted(pcs)), fieldWarnings(pcs)
 }
 
+// ValidateNewPodCliqueSet is ValidatePodCliqueSet for a new one. Later it may be scaled to 0.
+func ValidateNewPodCliqueSet(pcs *v1alpha1.PodCliqueSet) (field.ErrorList, []string) {
+	errs, warnings := ValidatePodCliqueSet(pcs)
+	switch {
+	case pcs.Spec.Replicas != 0: // which it is also if it is not set
+	case pcs.Spec.IsTraining():
+		errs = append(errs, field.Invalid(specPath.Child("replicas"), 0,
+			"0, the value if it is not set, gives a Training workload no pods, and it is immutable: set it to 1 or more"))
+	default:
+		warnings = append(warnings, "spec.replicas is 0, the value if it is not set: no pods are created until it is raised")
+	}
+	return errs, warnings
+}
+
 // limitErrors limits the number of errors to what a user can read and what fits into a response or a status. A single
 // mistake in a long list can cause tens of thousands of errors.
 func limitErrors(errs field.ErrorList) field.ErrorList {
