@@ -137,7 +137,7 @@ func (g *Gangs) Attach(sched *kubescheduler.Scheduler) error {
 	}
 	g.backlog = backlog.New(g.clock, kubescheduler.NewShapes(sched), g.registry)
 	g.queue = kubescheduler.Attach(sched, memberSource{g}, kubescheduler.QueueHooks{
-		Clock: g.clock, Gated: g.admits, Observe: g.observe, WaitsForRoom: g.waitsForRoom, Gone: g.backlog.Gone,
+		Clock: g.clock, Pods: g.podLister, Gated: g.admits, Observe: g.observe, WaitsForRoom: g.waitsForRoom, Gone: g.backlog.Gone,
 	})
 	kubescheduler.BeforeLeaving(sched, func(pod *corev1.Pod) {
 		if isMember(pod) {

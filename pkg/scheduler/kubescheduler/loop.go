@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
@@ -68,22 +69,26 @@ func Attach(sched *scheduler.Scheduler, members MemberSource, hooks QueueHooks) 
 	sched.SchedulingQueue = queue
 	failed := sched.FailureHandler
 	sched.FailureHandler = func(ctx context.Context, f framework.Framework, info *framework.QueuedPodInfo, status *fwk.Status, nominating *fwk.NominatingInfo, start time.Time) {
-		members.Failed(ctx, f, info.Pod, status)
-		node := forgetNomination(f, info.Pod.UID)
-		if hooks.Gated(info.Pod) && members.Explained(ctx, info.Pod, status.AsError()) {
+		pod := info.Pod // the stock queue may change info later
+		members.Failed(ctx, f, pod, status)
+		node := forgetNomination(f, pod.UID)
+		if hooks.Gated(pod) && members.Explained(ctx, pod, status.AsError()) {
 			countRefusal(f, status, start)
 			if nominating.Mode() == fwk.ModeOverride {
-				clearNomination(ctx, f, info.Pod, node)
+				clearNomination(ctx, f, pod, node)
 			}
-			queue.gateFailedPod(f, info)
+			// As the stock failure handler, but without its event and its write to the API server in the loop.
+			if err := queue.AddUnschedulablePodIfNotPresent(klog.FromContext(ctx), info, queue.SchedulingCycle()); err != nil {
+				klog.FromContext(ctx).Error(err, "Failed to return a pod to the queue", "pod", klog.KObj(pod))
+			}
 		} else {
 			failed(ctx, f, info, status, nominating, start)
 			if node != "" { // the stock handler removes what the informer tells, which may be late
-				clearNomination(ctx, f, info.Pod, node)
+				clearNomination(ctx, f, pod, node)
 			}
 		}
-		queue.refreshGatedPod(f, info.Pod)
-		members.Requeued(info.Pod.UID)
+		queue.endNomination(pod)
+		members.Requeued(pod.UID)
 	}
 	held := func(pod *corev1.Pod) bool {
 		profile := sched.Profiles[pod.Spec.SchedulerName]
@@ -171,8 +176,8 @@ func countRefusal(f framework.Framework, status *fwk.Status, start time.Time) {
 }
 
 // newestVersion returns the pod as the informer's store has it, nil if it does not exist any more.
-func newestVersion(f framework.Framework, pod *corev1.Pod) *corev1.Pod {
-	newest, err := f.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+func newestVersion(pods corelisters.PodLister, pod *corev1.Pod) *corev1.Pod {
+	newest, err := pods.Pods(pod.Namespace).Get(pod.Name)
 	if err != nil || newest.UID != pod.UID {
 		return nil
 	}
@@ -182,7 +187,7 @@ func newestVersion(f framework.Framework, pod *corev1.Pod) *corev1.Pod {
 // clearNomination removes the node that the binding cycle announced for a pod (status.nominatedNodeName), as the stock
 // failure handler does: node, which the informer may not have seen yet, or, if that is empty, what the pod has.
 func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod, node string) {
-	newest := newestVersion(f, pod)
+	newest := newestVersion(f.SharedInformerFactory().Core().V1().Pods().Lister(), pod)
 	if newest == nil || newest.Status.NominatedNodeName == "" && node == "" {
 		return
 	}
@@ -193,41 +198,17 @@ func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod
 	}
 }
 
-// gateFailedPod gates a pod again whose cycle has failed for a reason that the status of its PodGroup explains. It does
-// what the stock failure handler does, but without its event and its write to the API server in the scheduling loop.
-func (q *Queue) gateFailedPod(f framework.Framework, info *framework.QueuedPodInfo) {
-	newest := newestVersion(f, info.Pod)
-	if newest == nil || newest.Spec.NodeName != "" {
-		q.Done(info.Pod.UID)
-		return
-	}
-	q.gateAgain(klog.Background(), newest, info)
-}
-
-// refreshGatedPod is called when a failed cycle has gated a pod again: what has happened to the pod while its cycle
-// ended may have been processed before. One that was deleted or bound is removed, one that has left its gang enters the
-// stock queue. The informer's store is updated before its handlers are called. A pod that stays nominates no node, since
-// the stock queue is not told of its changes.
-func (q *Queue) refreshGatedPod(f framework.Framework, pod *corev1.Pod) {
-	newest := newestVersion(f, pod)
-	gone := newest == nil || newest.Spec.NodeName != ""
+// endNomination is called when a failed cycle has ended. A pod that is gated nominates no node, since the stock queue
+// is not told of its changes.
+func (q *Queue) endNomination(pod *corev1.Pod) {
 	q.moving.Lock()
+	defer q.moving.Unlock()
 	q.mu.Lock()
 	p := q.pods[pod.UID]
 	isGated := p != nil && p.place == gated
-	switch {
-	case isGated && gone:
-		delete(q.pods, pod.UID)
-	case isGated:
-		p.pod = newest
-	}
 	q.mu.Unlock()
 	if isGated {
 		q.DeleteNominatedPodIfExists(pod)
-	}
-	q.moving.Unlock()
-	if !gone && !q.hooks.Gated(newest) {
-		q.enterStockQueue(klog.Background(), newest)
 	}
 }
 

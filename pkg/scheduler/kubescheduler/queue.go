@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -33,8 +34,8 @@ type Queue struct {
 	queue.SchedulingQueue // the stock queue
 	hooks                 QueueHooks
 
-	// moving is held while the place of a pod changes, here and in the stock queue. It comes before the locks of the stock
-	// queue, which come before mu. Pop, which waits for a pod, does not hold it.
+	// moving is held while the place of a pod changes, here and in the stock queue. It comes before the locks of the
+	// stock queue, which come before mu. Pop, which waits for a pod, does not hold it.
 	moving  sync.Mutex
 	mu      sync.Mutex
 	pods    map[types.UID]*queued // the pods of gangs, and all that are in a cycle; guarded by mu
@@ -67,10 +68,12 @@ const (
 	taken                     // in its cycle or being bound, without the stock queue
 )
 
-// QueueHooks are the callbacks of a Queue, and its clock. None of the functions may block or call the queue.
+// QueueHooks are the callbacks of a Queue, its clock and the pods. None of the functions may block or call the queue.
 type QueueHooks struct {
 	// Clock tells how long pods take turns while a plan is handed out.
 	Clock clock.PassiveClock
+	// Pods reads the store of the informer whose handlers call the queue. It is updated before they are called.
+	Pods corelisters.PodLister
 	// Gated reports whether a pod belongs to a gang and therefore waits outside of the stock queue until it is
 	// activated.
 	Gated func(*corev1.Pod) bool
@@ -314,6 +317,11 @@ func (q *Queue) recordPop(info *framework.QueuedPodInfo) {
 func (q *Queue) Done(uid types.UID) {
 	q.moving.Lock()
 	defer q.moving.Unlock()
+	q.done(uid)
+}
+
+// done is Done while moving is held.
+func (q *Queue) done(uid types.UID) {
 	q.SchedulingQueue.Done(uid)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -326,15 +334,21 @@ func (q *Queue) Done(uid types.UID) {
 }
 
 // AddUnschedulablePodIfNotPresent implements queue.SchedulingQueue: a pod of a gang whose cycle has failed is gated
-// again. One without a gang that was taken enters the stock queue as a new one.
+// again. One without a gang that was taken enters the stock queue as a new one. What has happened to the pod while its
+// cycle ended, which may have been told before, is in its newest version: one that was deleted or bound is not kept.
 func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
-	pod := info.Pod
-	if q.hooks.Gated(pod) {
+	q.moving.Lock()
+	defer q.moving.Unlock()
+	pod := newestVersion(q.hooks.Pods, info.Pod)
+	switch {
+	case pod == nil || pod.Spec.NodeName != "":
+		q.done(info.Pod.UID)
+		return nil
+	case q.hooks.Gated(pod):
 		q.gateAgain(logger, pod, info)
 		return nil
 	}
-	q.moving.Lock()
-	defer q.moving.Unlock()
+	info.PodInfo, _ = framework.NewPodInfo(pod) // as in take
 	if q.recordFailedPlain(info) {
 		q.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), pod)
 		return nil
@@ -362,10 +376,8 @@ func (q *Queue) recordFailedPlain(info *framework.QueuedPodInfo) bool {
 }
 
 // gateAgain ends the cycle of a gang's pod, of which info is; pod is the newest version. If it was activated during the
-// cycle, it enters the stock queue immediately.
+// cycle, it enters the stock queue immediately. Called while moving is held.
 func (q *Queue) gateAgain(logger klog.Logger, pod *corev1.Pod, info *framework.QueuedPodInfo) {
-	q.moving.Lock()
-	defer q.moving.Unlock()
 	q.SchedulingQueue.Done(pod.UID)
 	p := &queued{pod: pod, gang: true, attempts: info.Attempts, first: info.InitialAttemptTimestamp}
 	q.mu.Lock()

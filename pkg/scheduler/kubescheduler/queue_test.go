@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -30,6 +32,7 @@ type queueScene struct {
 	t      *testing.T
 	q      *Queue
 	stock  *queue.PriorityQueue
+	store  cache.Indexer // of the informer
 	clock  *testclock.FakeClock
 	events []string
 
@@ -41,12 +44,12 @@ func newQueueScene(t *testing.T) *queueScene {
 	metrics.Register()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	s := &queueScene{t: t, clock: testclock.NewFakeClock(time.Unix(0, 0)), stock: queue.NewTestQueue(ctx, func(a, b fwk.QueuedEntityInfo) bool {
+	s := &queueScene{t: t, clock: testclock.NewFakeClock(time.Unix(0, 0)), store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), stock: queue.NewTestQueue(ctx, func(a, b fwk.QueuedEntityInfo) bool {
 		return PodOf(a).Name < PodOf(b).Name
 	})}
 	gated := func(pod *corev1.Pod) bool { return pod.Annotations["pod-group-name"] != "" }
 	s.q = NewQueue(s.stock, QueueHooks{
-		Clock: s.clock, Gated: gated,
+		Clock: s.clock, Pods: corelisters.NewPodLister(s.store), Gated: gated,
 		Observe:      func(e fwk.ClusterEvent, _, _ any) { s.events = append(s.events, e.Label()) },
 		WaitsForRoom: func(pod *corev1.Pod) bool { s.waiting = append(s.waiting, pod.Name); return true },
 		Gone:         func(uid types.UID) { s.gone = append(s.gone, string(uid)) },
@@ -56,11 +59,29 @@ func newQueueScene(t *testing.T) *queueScene {
 
 func (s *queueScene) add(pods ...*corev1.Pod) {
 	for _, pod := range pods {
+		s.reads(pod)
 		s.q.Add(s.t.Context(), pod)
 	}
 }
 
-func (s *queueScene) update(oldPod, newPod *corev1.Pod) { s.q.Update(s.t.Context(), oldPod, newPod) }
+func (s *queueScene) update(oldPod, newPod *corev1.Pod) {
+	s.reads(newPod)
+	s.q.Update(s.t.Context(), oldPod, newPod)
+}
+
+func (s *queueScene) remove(pod *corev1.Pod) {
+	if err := s.store.Delete(pod); err != nil {
+		s.t.Error(err)
+	}
+	s.q.Delete(klog.Background(), pod)
+}
+
+// reads records the newest version of a pod, of which the queue is not told.
+func (s *queueScene) reads(pod *corev1.Pod) {
+	if err := s.store.Update(pod); err != nil {
+		s.t.Error(err)
+	}
+}
 
 func (s *queueScene) activate(pod *corev1.Pod) {
 	s.q.Activate(klog.Background(), map[string]*corev1.Pod{pod.Namespace + "/" + pod.Name: pod})
@@ -220,7 +241,6 @@ func TestPlainPodThatWasTakenComesBack(t *testing.T) {
 	s.is(0)
 	s.update(plainPod("p"), labelled(plainPod("p")))
 	s.is(0)
-	info.Pod = labelled(plainPod("p")) // the failure handler reads the latest version
 	s.fail(info)
 	s.is(0, "p")
 	if info := s.q.take(klog.Background(), plainPod("p")); info != nil {
@@ -328,19 +348,31 @@ func TestUpdatesReachThePodWhereverItIs(t *testing.T) {
 		info := s.take(gangPod("a"))
 		s.update(gangPod("a"), plainPod("a"))
 		s.is(0)
-		info.Pod = plainPod("a") // the failure handler reads the latest version
 		s.fail(info)
 		s.is(0, "a")
 	})
-	t.Run("it leaves its gang, and its failed cycle is explained by the PodGroup", func(t *testing.T) {
+	t.Run("it leaves its gang in such a cycle, and the queue is told later", func(t *testing.T) {
 		s := newQueueScene(t)
-		c := newCluster(t, plainPod("a"))
 		s.add(gangPod("a"))
 		info := s.take(gangPod("a"))
-		s.update(gangPod("a"), plainPod("a"))
-		s.q.gateFailedPod(c.f, info)
-		s.q.refreshGatedPod(c.f, info.Pod)
+		s.reads(plainPod("a"))
+		s.fail(info)
 		s.is(0, "a")
+		s.update(gangPod("a"), plainPod("a"))
+		s.is(0, "a")
+	})
+	t.Run("it leaves its gang in its cycle, after it was activated again", func(t *testing.T) {
+		s := newQueueScene(t)
+		s.add(gangPod("a"))
+		s.activate(gangPod("a"))
+		info := s.pop()
+		s.activate(gangPod("a"))
+		s.update(gangPod("a"), plainPod("a"))
+		s.fail(info)
+		s.is(0, "a")
+		if stored, _ := s.stock.PendingPods(); s.q.hooks.Gated(stored[0]) {
+			t.Error("the stock queue has the version that belongs to the gang")
+		}
 	})
 	t.Run("it joins a gang while it is queued", func(t *testing.T) {
 		s := newQueueScene(t)
@@ -354,8 +386,17 @@ func TestUpdatesReachThePodWhereverItIs(t *testing.T) {
 		info := s.pop()
 		s.update(plainPod("a"), gangPod("a"))
 		s.is(0)
-		info.Pod = gangPod("a") // the failure handler reads the latest version
 		s.fail(info)
+		s.is(1)
+	})
+	t.Run("it joins a gang in such a cycle, and the queue is told later", func(t *testing.T) {
+		s := newQueueScene(t)
+		s.add(plainPod("a"))
+		info := s.pop()
+		s.reads(gangPod("a"))
+		s.fail(info)
+		s.is(1)
+		s.update(plainPod("a"), gangPod("a"))
 		s.is(1)
 	})
 	t.Run("it leaves its gang while it is gated", func(t *testing.T) {
@@ -392,7 +433,7 @@ func TestDeletedPodsLeaveNothing(t *testing.T) {
 	s.activate(gangPod("c"))
 	info := s.take(gangPod("c"))
 	for _, pod := range []*corev1.Pod{plainPod("p"), gangPod("a"), gangPod("b"), gangPod("c")} {
-		s.q.Delete(klog.Background(), pod)
+		s.remove(pod)
 	}
 	s.q.Done(info.Pod.UID)
 	s.is(0)
@@ -455,7 +496,7 @@ func TestGatedPodsNominateNoNode(t *testing.T) {
 	}
 	s.fail(info)
 	s.stock.AddNominatedPod(klog.Background(), info.PodInfo, nil) // by the stock failure handler
-	s.q.refreshGatedPod(newCluster(t, pod).f, pod)
+	s.q.endNomination(pod)
 	s.is(1)
 	if got := len(s.stock.NominatedPodsForNode("n")); got != 0 {
 		t.Errorf("%d pods are nominated, want none: nothing tells the stock queue when a gated pod changes", got)
@@ -463,20 +504,20 @@ func TestGatedPodsNominateNoNode(t *testing.T) {
 }
 
 func TestPodThatWentWhileItsCycleFailedIsNotKept(t *testing.T) {
-	s := newQueueScene(t)
-	stays := gangPod("b")
-	c := newCluster(t, stays)
-	for _, pod := range []*corev1.Pod{gangPod("a"), stays} {
-		s.add(pod)
-		s.activate(pod)
-		info := s.pop()
-		if pod != stays {
-			s.q.Delete(klog.Background(), pod) // its failed cycle has read it before
-		}
-		s.fail(info)
-		s.q.refreshGatedPod(c.f, pod)
+	for name, pod := range map[string]*corev1.Pod{"of a gang": gangPod("a"), "plain": plainPod("a")} {
+		t.Run(name, func(t *testing.T) {
+			s := newQueueScene(t)
+			s.add(pod)
+			s.activate(pod)
+			info := s.pop()
+			s.remove(pod) // its failed cycle has read it before
+			s.fail(info)
+			s.is(0)
+			if n := len(s.q.pods) + len(s.stock.InFlightPods()); n != 0 {
+				t.Errorf("%d entries are left", n)
+			}
+		})
 	}
-	s.is(1)
 }
 
 // crossed is a stock queue that another goroutine meets in the middle of a change: before a pod is added, or after its
