@@ -3,6 +3,7 @@
 package kubescheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -54,7 +55,8 @@ type queued struct {
 	cycling bool
 	// again: it was activated after its cycle began, so it enters the stock queue if the cycle or the binding fails.
 	again bool
-	// attempts is how many cycles have failed, first when the first one began; nil: none has.
+	// attempts is how many cycles have failed, first when the pod entered the stock queue, or its first cycle began
+	// without it; nil: neither has happened.
 	attempts int
 	first    *time.Time
 }
@@ -68,9 +70,10 @@ const (
 	taken                     // in its cycle or being bound, without the stock queue
 )
 
-// QueueHooks are the callbacks of a Queue, its clock and the pods. None of the functions may block or call the queue.
+// QueueHooks are the callbacks of a Queue, its clock and the pods. None of the functions may block, and none but Observe may
+// call the queue.
 type QueueHooks struct {
-	// Clock tells how long pods take turns while a plan is handed out.
+	// Clock tells how long pods take turns while a plan is handed out, and when pods enter.
 	Clock clock.PassiveClock
 	// Pods reads the store of the informer whose handlers call the queue. It is updated before they are called.
 	Pods corelisters.PodLister
@@ -101,7 +104,7 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 	defer q.moving.Unlock()
 	if !q.hooks.Gated(pod) {
 		q.mu.Lock()
-		q.untried.add(pod)
+		q.untried.add(pod, q.hooks.Clock.Now())
 		q.mu.Unlock()
 		q.SchedulingQueue.Add(ctx, pod)
 		return
@@ -152,7 +155,7 @@ func (q *Queue) recordUpdate(pod *corev1.Pod) todo {
 	ofGang := q.hooks.Gated(pod)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.untried.update(pod, ofGang)
+	q.untried.update(pod, ofGang, q.hooks.Clock.Now())
 	p := q.pods[pod.UID]
 	switch {
 	case p == nil && ofGang: // it joined a gang
@@ -168,7 +171,7 @@ func (q *Queue) recordUpdate(pod *corev1.Pod) todo {
 		return nothing
 	case p.place == gated: // it left its gang
 		delete(q.pods, pod.UID)
-		q.untried.add(pod)
+		q.untried.add(pod, q.hooks.Clock.Now())
 		return add
 	case ofGang && !p.gang && !p.cycling: // it joined a gang; a running cycle is not interrupted
 		p.place, p.gang = gated, true
@@ -227,7 +230,7 @@ func (q *Queue) enterStockQueue(logger klog.Logger, pod *corev1.Pod) bool {
 	enters := p != nil && p.place == gated
 	switch {
 	case enters:
-		p.place, pod = inStock, p.pod
+		p.place, pod, p.first = inStock, p.pod, cmp.Or(p.first, new(q.hooks.Clock.Now()))
 	case p != nil && p.gang:
 		p.again = true
 	}
@@ -248,7 +251,7 @@ func (q *Queue) take(logger klog.Logger, pod *corev1.Pod) *framework.QueuedPodIn
 	u, isUntried := q.untried.pods[pod.UID]
 	switch {
 	case p == nil && isUntried:
-		p = &queued{place: inStock, pod: u.pod}
+		p = &queued{place: inStock, pod: u.pod, first: &u.since}
 		q.pods[pod.UID] = p
 		q.untried.remove(pod.UID)
 	case p == nil || !p.gang || p.cycling || p.place == taken:
@@ -257,14 +260,11 @@ func (q *Queue) take(logger klog.Logger, pod *corev1.Pod) *framework.QueuedPodIn
 	}
 	wasIn, now := p.place, q.hooks.Clock.Now()
 	p.place, p.cycling, p.again = taken, true, false
-	if p.first == nil {
-		p.first = &now
-	}
 	podInfo, _ := framework.NewPodInfo(p.pod) // affinity that cannot be parsed has no effect, as in the stock queue
 	info := &framework.QueuedPodInfo{
 		PodInfo: podInfo,
 		QueueingParams: framework.QueueingParams{
-			Timestamp: now, Attempts: p.attempts + 1, InitialAttemptTimestamp: p.first, UnschedulablePlugins: sets.New[string](),
+			Timestamp: now, Attempts: p.attempts + 1, InitialAttemptTimestamp: cmp.Or(p.first, &now), UnschedulablePlugins: sets.New[string](),
 		},
 	}
 	q.mu.Unlock()

@@ -44,9 +44,10 @@ func newQueueScene(t *testing.T) *queueScene {
 	metrics.Register()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	s := &queueScene{t: t, clock: testclock.NewFakeClock(time.Unix(0, 0)), store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), stock: queue.NewTestQueue(ctx, func(a, b fwk.QueuedEntityInfo) bool {
+	clock := testclock.NewFakeClock(time.Unix(0, 0))
+	s := &queueScene{t: t, clock: clock, store: cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{}), stock: queue.NewTestQueue(ctx, func(a, b fwk.QueuedEntityInfo) bool {
 		return PodOf(a).Name < PodOf(b).Name
-	})}
+	}, queue.WithClock(clock))}
 	gated := func(pod *corev1.Pod) bool { return pod.Annotations["pod-group-name"] != "" }
 	s.q = NewQueue(s.stock, QueueHooks{
 		Clock: s.clock, Pods: corelisters.NewPodLister(s.store), Gated: gated,
@@ -231,6 +232,33 @@ func TestAttemptsCountFromTheFirstCycle(t *testing.T) {
 	s.activate(gangPod("a"))
 	is(s.pop(), 3)
 	is(s.take(gangPod("a")), 4)
+}
+
+// As long as a pod waits in the stock queue, its first attempt has begun for the second of these metrics.
+func TestFirstAttemptBeginsWhenThePodBecomesActive(t *testing.T) {
+	for name, pod := range map[string]*corev1.Pod{"a pod without a gang": plainPod("a"), "a leader": gangPod("a")} {
+		t.Run(name, func(t *testing.T) {
+			s := newQueueScene(t)
+			held := pod.DeepCopy()
+			held.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "quota"}}
+			s.add(held)
+			s.clock.Step(time.Minute)
+			s.update(held, pod)
+			s.activate(pod)
+			active := s.clock.Now()
+			s.clock.Step(3 * time.Second)
+			info := s.take(pod)
+			if !info.InitialAttemptTimestamp.Equal(active) {
+				t.Errorf("the first attempt began at %v, want %v", info.InitialAttemptTimestamp, active)
+			}
+			s.clock.Step(time.Second)
+			s.fail(info)
+			s.activate(pod)
+			if info = s.pop(); !info.InitialAttemptTimestamp.Equal(active) {
+				t.Errorf("the first attempt began at %v after the second, want %v", info.InitialAttemptTimestamp, active)
+			}
+		})
+	}
 }
 
 // A pod without a gang that was taken, to pass a plan, is one of the stock queue when its cycle has failed.

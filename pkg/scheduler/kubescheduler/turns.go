@@ -77,24 +77,27 @@ type untried struct {
 }
 
 type untriedPod struct {
-	pod *corev1.Pod
-	seq int // order in which they came
+	pod   *corev1.Pod
+	seq   int       // order in which they came
+	since time.Time // when it came, or lost its last scheduling gate
 }
 
-func (u *untried) add(pod *corev1.Pod) {
+func (u *untried) add(pod *corev1.Pod, now time.Time) {
 	u.seq++
-	u.pods[pod.UID] = untriedPod{pod, u.seq}
+	u.pods[pod.UID] = untriedPod{pod, u.seq, now}
 }
 
 // update stores a new version of a pod. gated: it belongs to a gang by now.
-func (u *untried) update(pod *corev1.Pod, gated bool) {
+func (u *untried) update(pod *corev1.Pod, gated bool, now time.Time) {
 	old, ok := u.pods[pod.UID]
 	switch {
 	case !ok:
 	case gated:
 		delete(u.pods, pod.UID)
+	case len(old.pod.Spec.SchedulingGates) > 0 && len(pod.Spec.SchedulingGates) == 0:
+		u.pods[pod.UID] = untriedPod{pod, old.seq, now}
 	default:
-		u.pods[pod.UID] = untriedPod{pod, old.seq}
+		u.pods[pod.UID] = untriedPod{pod, old.seq, old.since}
 	}
 }
 
