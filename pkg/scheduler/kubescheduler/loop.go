@@ -191,11 +191,23 @@ func clearNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod
 	if newest == nil || newest.Status.NominatedNodeName == "" && node == "" {
 		return
 	}
-	announced, cleared := newest.Status.DeepCopy(), newest.Status.DeepCopy()
-	announced.NominatedNodeName, cleared.NominatedNodeName = cmp.Or(newest.Status.NominatedNodeName, node), ""
-	if err := util.PatchPodStatus(ctx, f.ClientSet(), newest.Name, newest.Namespace, announced, cleared); err != nil && !apierrors.IsNotFound(err) {
+	announced := newest.DeepCopy()
+	announced.Status.NominatedNodeName = cmp.Or(newest.Status.NominatedNodeName, node)
+	if err := patchNomination(ctx, f, announced); err != nil && !apierrors.IsNotFound(err) {
 		klog.FromContext(ctx).Error(err, "Failed to remove the nominated node of a pod; its next attempt will", "pod", klog.KObj(newest))
 	}
+}
+
+// patchNomination removes the nominated node of a pod, after the calls for it that are queued, if calls are
+// (SchedulerAsyncAPICalls): among them may be the nomination.
+func patchNomination(ctx context.Context, f framework.Framework, pod *corev1.Pod) error {
+	if cacher := f.APICacher(); cacher != nil {
+		_, err := cacher.PatchPodStatus(pod, nil, &fwk.NominatingInfo{NominatingMode: fwk.ModeOverride})
+		return err
+	}
+	cleared := pod.Status.DeepCopy()
+	cleared.NominatedNodeName = ""
+	return util.PatchPodStatus(ctx, f.ClientSet(), pod.Name, pod.Namespace, &pod.Status, cleared)
 }
 
 // endNomination is called when a failed cycle has ended. A pod that is gated nominates no node, since the stock queue
