@@ -19,10 +19,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/component-base/metrics/testutil"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/muster-project/muster/pkg/apis/config"
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
+	"github.com/muster-project/muster/pkg/scheduler/gangs"
 	"github.com/muster-project/muster/test/wrappers"
 )
 
@@ -182,6 +184,46 @@ func TestAnAbortLeavesNoDevices(t *testing.T) {
 				t.Errorf("after the abort claims %v are in use, pods %v are bound", used, bound)
 			}
 		})
+	}
+}
+
+// The devices of one member are given back slowly after an abort. No plan is made with it before the queue has it back:
+// it would be aborted, too. It is not parallel: it reads metrics.
+func TestMembersOnTheirWayBackAreNotPlanned(t *testing.T) {
+	late := func() float64 {
+		n, err := testutil.GetCounterMetricValue(plansAborted.WithLabelValues(string(gangs.AbortLate)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := late()
+	var attempts atomic.Int32
+	written, refused := make(chan struct{}), make(chan struct{})
+	c := newCluster(t, opinions(func(point, pod, _ string) *fwk.Status {
+		if point != "PreBind" || pod != "a-1" || attempts.Add(1) > 1 {
+			return nil
+		}
+		close(written)
+		<-refused
+		return fwk.NewStatus(fwk.Unschedulable, "node(s) are in a bad mood")
+	}))
+	c.gangs.refusals.KnownFor = 100 * time.Millisecond
+	var aborting atomic.Bool
+	var freed atomic.Int32
+	c.onClaim = func(context.Context) {
+		if aborting.Load() && freed.Add(1) == 2 { // the first one is that of a-1, for which the abort waits
+			time.Sleep(time.Second)
+		}
+	}
+	c.withDevices().gangWithClaims().run()
+	<-written
+	c.eventually("devices written for all members", func() bool { return len(c.inUse()) == len(claimNames) })
+	aborting.Store(true)
+	close(refused)
+	c.wholeOf("a", len(claimNames))
+	if n := late() - before; n > 0 {
+		t.Errorf("%.0f plans were aborted because a member was not in the queue", n)
 	}
 }
 

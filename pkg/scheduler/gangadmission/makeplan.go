@@ -35,6 +35,12 @@ func (pl *Admission) plan(ctx context.Context, work *gangs.Work, nodes []fwk.Nod
 		planDuration.WithLabelValues(result).Observe(pl.gangs.clock.Since(start).Seconds())
 	}()
 
+	if pl.gangs.released.hasAny(work.Pods) {
+		logger.V(2).Info("Pods of the gang are not back in the queue, planning again soon")
+		result = "stale"
+		pl.registry.PostponeAttempt(work.Gang, start)
+		return false
+	}
 	if gates := pl.gatedByOthers(ctx, work); len(gates) > 0 {
 		logger.V(2).Info("Gang has pods that another plugin gates, planning again without them", "pods", len(gates))
 		result = "stale"

@@ -117,6 +117,16 @@ func (r *released) has(uid types.UID) (isReleased, fails bool) {
 	return isReleased, fails
 }
 
+// hasAny reports whether any of the pods was released.
+func (r *released) hasAny(pods []*corev1.Pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pods) > 0 && slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
+		_, isReleased := r.pods[pod.UID]
+		return isReleased
+	})
+}
+
 func (r *released) any() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

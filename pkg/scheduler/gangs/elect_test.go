@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/placement"
@@ -274,6 +275,26 @@ func TestWakeUpsAreRepeated(t *testing.T) {
 	for range 3 {
 		if s.after(wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
 			t.Fatalf("activated %v, want a until the queue has seen it again", s.activated())
+		}
+	}
+}
+
+// An attempt for which pods are not back in the queue is repeated soon, but not as soon as the leader is back itself:
+// the loop would do nothing else.
+func TestPostponedAttemptsAreRepeated(t *testing.T) {
+	t.Parallel()
+	s := begin(t).group(podGroup().MinMember(2)).members("a", "b")
+	for range 3 {
+		s.leads("a")
+		s.r.PostponeAttempt(gangG, s.now)
+		s.r.RecordCycleFailed("a", s.now)
+		for _, pod := range []types.UID{"a", "b"} {
+			if s.effects = s.r.RecordRequeued(pod, s.now); len(s.activated()) != 0 {
+				t.Fatalf("activated %v when %s is back in the queue", s.activated(), pod)
+			}
+		}
+		if s.after(2 * wakeInterval); !cmp.Equal(s.activated(), []string{"a"}) {
+			t.Fatalf("activated %v, want a", s.activated())
 		}
 	}
 }

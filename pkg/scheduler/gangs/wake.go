@@ -77,6 +77,18 @@ func (r *Registry) wakeLeaderAgain(g *gangState) {
 	r.reindex(g)
 }
 
+// PostponeAttempt ends the attempt of a gang of which pods are not back in the queue after an aborted plan. Tick wakes
+// the leader after a short pause.
+func (r *Registry) PostponeAttempt(gang Key, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beginCall(now)
+	if g := r.gangs[gang]; g != nil && g.phase == Planning {
+		g.woken = now.Add(wakeInterval)
+		r.wakeLeaderAgain(g)
+	}
+}
+
 // MustYield reports whether the leader's gang must let another gang go first. This is a gang that precedes it in the
 // queue (docs/decisions, G16) but whose leader is delayed by the queue's back-off or was activated only just now,
 // because the gang is retried or has yielded itself; or a gang that a failed binding left partially bound a moment ago.
