@@ -309,26 +309,48 @@ func TestRights(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := &Doctor{}
-			d.checkRights(t.Context(), fake.NewClientset(tc.edit(rolesOf(t, manifests.SchedulerRBAC))...), "muster-scheduler", manifests.SchedulerRBAC)
+			d.checkRights(t.Context(), fake.NewClientset(tc.edit(rolesOf(t, manifests.SchedulerRBAC))...), "muster-scheduler", manifests.SchedulerRBAC, noRule)
 			if got := d.Checks[0].State + ": " + d.Checks[0].Message; !strings.HasPrefix(got, tc.want) {
 				t.Errorf("%q\nwant %q", got, tc.want)
 			}
 		})
 	}
 	moved := &Doctor{namespace: "gpu"}
-	moved.checkRights(t.Context(), fake.NewClientset(rolesOf(t, bytes.ReplaceAll(manifests.SchedulerRBAC, []byte(musterNamespace), []byte("gpu")))...), "muster-scheduler", manifests.SchedulerRBAC)
+	moved.checkRights(t.Context(), fake.NewClientset(rolesOf(t, bytes.ReplaceAll(manifests.SchedulerRBAC, []byte(musterNamespace), []byte("gpu")))...), "muster-scheduler", manifests.SchedulerRBAC, noRule)
 	if moved.Checks[0].State != stateOK {
 		t.Errorf("in another namespace: %+v", moved.Checks)
 	}
 	d := &Doctor{}
 	client := fake.NewClientset(rolesOf(t, manifests.ControllerRBAC)...)
-	d.checkRights(t.Context(), client, "muster-controller", manifests.ControllerRBAC)
+	d.checkRights(t.Context(), client, "muster-controller", manifests.ControllerRBAC, noRule)
 	client.PrependReactor("get", "clusterrolebindings", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(rbacv1.Resource("clusterrolebindings"), "muster-controller", nil)
 	})
-	d.checkRights(t.Context(), client, "muster-controller", manifests.ControllerRBAC)
+	d.checkRights(t.Context(), client, "muster-controller", manifests.ControllerRBAC, noRule)
 	if d.Checks[0].State != stateOK || d.Checks[1].State != stateUnknown {
 		t.Errorf("%+v", d.Checks)
+	}
+
+	roles := rolesOf(t, manifests.ControllerRBAC)
+	for _, o := range roles {
+		about := func(r rbacv1.PolicyRule) bool {
+			return slices.Contains(r.Resources, "secrets") || r.APIGroups[0] == "admissionregistration.k8s.io"
+		}
+		switch role := o.(type) {
+		case *rbacv1.ClusterRole:
+			role.Rules = slices.DeleteFunc(role.Rules, about)
+		case *rbacv1.Role:
+			role.Rules = slices.DeleteFunc(role.Rules, about)
+		}
+	}
+	for argument, want := range map[string]string{"--cert-management=external": stateOK, "--cert-management=self": stateProblem, "": stateProblem} {
+		controller := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "muster-controller", Args: []string{argument}}}}}}}
+		d := &Doctor{}
+		d.checkRights(t.Context(), fake.NewClientset(roles...), "muster-controller", manifests.ControllerRBAC, unneededRule(controller))
+		if d.Checks[0].State != want {
+			t.Errorf("%s: %+v", argument, d.Checks)
+		}
 	}
 }
 

@@ -124,9 +124,9 @@ func (o *options) askCluster(ctx context.Context, d *Doctor) error {
 	d.checkLease(ctx, client, "muster-controller", now)
 	controller, isAlone := d.readController(ctx, client)
 	d.checkPrograms(ctx, client, controller, now)
-	d.checkRights(ctx, client, "muster-scheduler", manifests.SchedulerRBAC)
+	d.checkRights(ctx, client, "muster-scheduler", manifests.SchedulerRBAC, noRule)
 	if !isAlone {
-		d.checkRights(ctx, client, "muster-controller", manifests.ControllerRBAC)
+		d.checkRights(ctx, client, "muster-controller", manifests.ControllerRBAC, unneededRule(controller))
 	}
 	d.checkWebhooks(ctx, client, now)
 	return nil

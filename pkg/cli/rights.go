@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,11 +62,29 @@ func (d *Doctor) checkVersions(client kubernetes.Interface) {
 	d.add(name, stateOK, "the API server serves "+strings.Join(served, ", "))
 }
 
-// checkRights checks that the roles of a program grant what those of this version do, and are bound to its account.
-func (d *Doctor) checkRights(ctx context.Context, client kubernetes.Interface, program string, shipped []byte) {
+// unneededRule returns which of its shipped rules muster-controller does not need: if another program manages the
+// certificate of the webhooks, those about it. nil: its Deployment is not known.
+func unneededRule(controller *appsv1.Deployment) func(rbacv1.PolicyRule) bool {
+	if controller == nil {
+		return noRule
+	}
+	management := arguments(controller, "--cert-management")
+	if len(management) == 0 || management[len(management)-1] != "external" {
+		return noRule
+	}
+	return func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.APIGroups, "admissionregistration.k8s.io")
+	}
+}
+
+func noRule(rbacv1.PolicyRule) bool { return false }
+
+// checkRights checks that the roles of a program grant what those of this version do, except unneeded rules, and are
+// bound to its account.
+func (d *Doctor) checkRights(ctx context.Context, client kubernetes.Interface, program string, shipped []byte, unneeded func(rbacv1.PolicyRule) bool) {
 	name := "rights of " + program
 	shipped = bytes.ReplaceAll(shipped, []byte("namespace: "+musterNamespace), []byte("namespace: "+d.in()))
-	problems, err := rightsProblems(ctx, client, shipped)
+	problems, err := rightsProblems(ctx, client, shipped, unneeded)
 	switch {
 	case apierrors.IsForbidden(err):
 		d.add(name, stateUnknown, "you may not read roles and their bindings")
@@ -78,8 +97,8 @@ func (d *Doctor) checkRights(ctx context.Context, client kubernetes.Interface, p
 	}
 }
 
-// rightsProblems returns what is missing in the cluster of the roles and bindings of a file.
-func rightsProblems(ctx context.Context, client kubernetes.Interface, shipped []byte) ([]string, error) {
+// rightsProblems returns what is missing in the cluster of the roles and bindings of a file, except unneeded rules.
+func rightsProblems(ctx context.Context, client kubernetes.Interface, shipped []byte, unneeded func(rbacv1.PolicyRule) bool) ([]string, error) {
 	var problems []string
 	for _, document := range strings.Split(string(shipped), "\n---\n") {
 		var role rbacv1.Role // a ClusterRole has the same fields
@@ -127,7 +146,7 @@ func rightsProblems(ctx context.Context, client kubernetes.Interface, shipped []
 		if err != nil {
 			return nil, err
 		}
-		if missing := missingRights(role.Rules, rules); len(missing) > 0 {
+		if missing := missingRights(slices.DeleteFunc(role.Rules, unneeded), rules); len(missing) > 0 {
 			problems = append(problems, fmt.Sprintf("%s does not grant %s", what, message.ListNames(missing, maxListed, len(missing), ", ")))
 		}
 		if of != binding.RoleRef {

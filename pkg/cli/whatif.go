@@ -68,7 +68,7 @@ func newWhatIf(o *options) *cobra.Command {
 		Long: `Say whether the gangs of manifests would start if they were created now, on which nodes, and which gangs of lower priority would end for
 them; or what becomes of the gangs on nodes that are drained. Nothing is written. The files have PodCliqueSets, Jobs, CronJobs,
 StatefulSets, Deployments, JobSets, LeaderWorkerSets, RayClusters, RayJobs, TrainJobs with their runtime, or PodGroups and pods. Gangs are
-planned one after another, in the order of the files; only their minimums are planned.`,
+planned one after another, the highest priority first; only their minimums are planned.`,
 		Example: `  kubectl muster what-if -f train.yaml && kubectl create -f train.yaml
   kubectl muster what-if -f train.yaml --count 100
   kubectl muster what-if --drain node-0003,node-0004`,
