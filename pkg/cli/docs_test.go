@@ -424,8 +424,8 @@ func TestServerClock(t *testing.T) {
 	}
 }
 
-// What lint says of a PodCliqueSet is what the webhooks would: replicas that a clique does not give are 1, those of the set
-// 0, which a job must not have. All whole PodCliqueSets in the guides are right.
+// What lint says of a PodCliqueSet is what the webhooks would: replicas that a clique does not give are 1, those of the
+// set 0, which a job must not have. All whole PodCliqueSets in the guides are right.
 func TestLintOfPodCliqueSets(t *testing.T) {
 	t.Parallel()
 	set := func(replicas, workloadType, cliqueReplicas string) string {

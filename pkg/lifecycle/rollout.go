@@ -212,8 +212,8 @@ func (c *rolloutCount) lookBack(p *Progress, now time.Time) {
 //
 //   - Under OnDelete nothing is replaced. An update begins and ends at the same time; one that was in progress ends.
 //   - In its turn, units that do not serve are replaced immediately, except while the update is paused, a unit that it
-//     has made is not available, or the replacement of the one in flight has no node or is not ready. One of which it is
-//     not known whether it serves, because nodes do not answer, stays until it is.
+//     has made is not available, or the replacement of the one in flight has no node or is not ready. One of which it
+//     is not known whether it serves, because nodes do not answer, stays until it is.
 //   - The next unit that serves is replaced when the one in flight and all units of the target are available, all that
 //     the update has reached exist, and MinAvailable others are available, or all others if every unit is needed.
 //   - A unit of the target that has had no node for unboundGrace does not fit, and is not waited for.

@@ -358,8 +358,8 @@ func WithScheduled(cliques []*v1alpha1.PodClique, pods []*corev1.Pod) []*v1alpha
 }
 
 // WithCounts returns copies of PodCliques in whose status pods are counted from the given pods: a status may be
-// outdated, and ready pods are deleted only on current counts. The same holds for whether nodes do not answer on which the
-// minimum may run. pods may belong to any PodClique; see CliquePodsFacts. marked returns pods with their Silence.
+// outdated, and ready pods are deleted only on current counts. The same holds for whether nodes do not answer on which
+// the minimum may run. pods may belong to any PodClique; see CliquePodsFacts. marked returns pods with their Silence.
 func WithCounts(cliques []*v1alpha1.PodClique, pods []*corev1.Pod, unreachable func(node string) bool, marked func([]lifecycle.Pod) []lifecycle.Pod) []*v1alpha1.PodClique {
 	return recounted(cliques, pods, unreachable, func(c *v1alpha1.PodClique, facts []lifecycle.Pod) {
 		n := lifecycle.Count(facts)

@@ -539,8 +539,8 @@ func (w *unknownWatch) isUnknown(c *Cluster, pod *corev1.Pod, grace time.Duratio
 }
 
 // Three nodes do not answer when an update begins, and answer again within their grace: the update has replaced none of
-// their pods, no replica of a scaling group with such a pod, and nothing that is ready, since too few others are. Then it
-// goes on.
+// their pods, no replica of a scaling group with such a pod, and nothing that is ready, since too few others are. Then
+// it goes on.
 func TestUpdateLeavesWhatDoesNotAnswer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		set    *v1alpha1.PodCliqueSet

@@ -49,9 +49,9 @@ func NewWitness(cache, live client.Reader, o Options) *Witness {
 // leaseAge is the maximum age of what is known about the Lease: a third of the time for which it is valid by default.
 const leaseAge = 5 * time.Second
 
-// handover is within how long after a Lease has expired, or was released, another process acquires it: a standby sees each
-// renewal, and acts, up to 4.4 s late, and a process may have to start. Earlier, each failover would begin the timers of
-// breaches again.
+// handover is within how long after a Lease has expired, or was released, another process acquires it: a standby sees
+// each renewal, and acts, up to 4.4 s late, and a process may have to start. Earlier, each failover would begin the
+// timers of breaches again.
 const handover = 20 * time.Second
 
 // fleetAge is the maximum age of what is known about the nodes. Thousands of PodCliques may ask when many nodes are

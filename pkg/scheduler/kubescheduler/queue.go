@@ -70,8 +70,8 @@ const (
 	taken                     // in its cycle or being bound, without the stock queue
 )
 
-// QueueHooks are the callbacks of a Queue, its clock and the pods. None of the functions may block, and none but Observe may
-// call the queue.
+// QueueHooks are the callbacks of a Queue, its clock and the pods. None of the functions may block, and none but
+// Observe may call the queue.
 type QueueHooks struct {
 	// Clock tells how long pods take turns while a plan is handed out, and when pods enter.
 	Clock clock.PassiveClock
