@@ -89,9 +89,8 @@ func TestNodesThatAreNotAvailable(t *testing.T) {
 	}
 }
 
-// A node on which another pod uses the host port has room when that pod has ended, and none before. A port of the host
-// excludes other pods with it while the container runs beside the others: a sidecar, but no other init container
-// (upstream's util.GetHostPorts).
+// A port of the host excludes other pods with it while the container runs beside the others: a sidecar, but no other
+// init container (upstream's util.GetHostPorts).
 func TestPodsOnANodeWithPortsOfInitContainers(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[corev1.ContainerRestartPolicy]int{"": 8, corev1.ContainerRestartPolicyAlways: 1} {
@@ -107,6 +106,7 @@ func TestPodsOnANodeWithPortsOfInitContainers(t *testing.T) {
 	}
 }
 
+// A node on which another pod uses the host port has room when that pod has ended, and none before.
 func TestCapacityBesideAUsedHostPort(t *testing.T) {
 	t.Parallel()
 	w := newCluster(t, wrappers.MakeNode("n0").GPUs(8).Obj(), wrappers.MakeNode("n1").GPUs(8).Obj(),
