@@ -373,14 +373,13 @@ func (r rollout) obstacle(d *rolloutDecision, c rolloutCount, next *updateUnit, 
 	case next != nil:
 		return UpdateState{}
 	}
-	silent := slices.IndexFunc(c.outdated, updateUnit.isSilent)
-	all := c.outdated
-	c.outdated = slices.DeleteFunc(slices.Clone(all), updateUnit.isSilent)
-	switch remains := r.kind.remains(c); {
+	silent, known := slices.IndexFunc(c.outdated, updateUnit.isSilent), c
+	known.outdated = slices.DeleteFunc(slices.Clone(c.outdated), updateUnit.isSilent)
+	switch remains := r.kind.remains(known); {
 	case remains.Reason != "":
 		return remains
 	case silent >= 0:
-		u := all[silent]
+		u := c.outdated[silent]
 		return UpdateState{UpdateWaitsForReadiness,
 			fmt.Sprintf("%s %s of an earlier template stays while it is not known whether it runs: %s", r.noun, u.name, u.silence)}
 	case c.missing > 0:

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/muster-project/muster/pkg/apis/scheduling/v2alpha2"
 	"github.com/muster-project/muster/pkg/gang"
@@ -229,10 +230,8 @@ func (c *candidates) endsForPod(m *member, uid types.UID) bool {
 
 func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 	pod := c.running.Pods[id]
-	p := preemption.Pod{ID: id, Leaf: leaf, Amount: c.running.Amount(id), Grace: corev1.DefaultTerminationGracePeriodSeconds}
-	if grace := pod.Spec.TerminationGracePeriodSeconds; grace != nil {
-		p.Grace = *grace
-	}
+	p := preemption.Pod{ID: id, Leaf: leaf, Amount: c.running.Amount(id),
+		Grace: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)}
 	p.Kept = c.registry.opts.isSlow(pod) || c.work.Pod != nil && count.PodPriority(pod) >= c.work.EvictionPriority
 	if start := pod.Status.StartTime; start != nil {
 		p.Running = int64(max(0, c.registry.now.Sub(start.Time)) / time.Second)
@@ -246,13 +245,7 @@ func (c *candidates) podOf(id int, leaf string) preemption.Pod {
 // isSlow reports whether a pod may take longer to end than a victim may: by its grace period, or by that with which it
 // is deleted.
 func (o *Options) isSlow(pod *corev1.Pod) bool {
-	grace := int64(corev1.DefaultTerminationGracePeriodSeconds)
-	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
-		grace = *own
-	}
-	if deletion := pod.DeletionGracePeriodSeconds; deletion != nil {
-		grace = max(grace, *deletion)
-	}
+	grace := max(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds), ptr.Deref(pod.DeletionGracePeriodSeconds, 0))
 	return o.MaxVictimGrace > 0 && grace > int64(o.MaxVictimGrace/time.Second)
 }
 
